@@ -83,10 +83,18 @@ if TYPE_CHECKING:
     from .event.compact import CompactBinary
     from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
     from .event.csr.conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
-    from .event.csr.functions import binary_csrmm, binary_csrmm_indexed, binary_csrmv, binary_csrmv_indexed
-    from .event.csr.numbers import csrmm, csrmm_indexed, csrmv, csrmv_indexed
-    from .event.csr.rows import csr_slice_rows
-    from .event.csr.sampled import sddmm
+    from .event.csr.functions import (
+        binary_csrmm,
+        binary_csrmm_indexed,
+        binary_csrmv,
+        binary_csrmv_indexed,
+        csr_slice_rows,
+        csrmm,
+        csrmm_indexed,
+        csrmv,
+        csrmv_indexed,
+        sddmm,
+    )
     from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout, take_arrivals
     from .event.delays.layout import CSRDelayLayout
     from .event.dense.functions import binary_densemm, binary_densemv
@@ -171,22 +179,19 @@ if TYPE_CHECKING:
         JITCUniformC,
         JITCUniformR,
     )
-    from .event.matrices.fixed import FixedNumPerPost, FixedNumPerPre
-    from .event.matrices.fixed_base import FixedNumConn
+    from .event.matrices.fixed import FixedNumConn, FixedNumPerPost, FixedNumPerPre
     from .event.matrices.gradients import grad, value_and_grad
     from .event.matrices.tcsr import TCSR
     from .event.plasticity.by_rule import csr_apply_on_post, csr_apply_on_pre
-    from .event.plasticity.dense_and_fixed import (
-        update_dense_on_binary_post,
-        update_dense_on_binary_pre,
-        update_fixed_post_conn_on_binary_pre,
-        update_fixed_pre_conn_on_binary_post,
-    )
     from .event.plasticity.functions import (
         update_csc_on_binary_post,
         update_csc_on_binary_pre,
         update_csr_on_binary_post,
         update_csr_on_binary_pre,
+        update_dense_on_binary_post,
+        update_dense_on_binary_pre,
+        update_fixed_post_conn_on_binary_pre,
+        update_fixed_pre_conn_on_binary_post,
     )
     from .event.representation import EventRepresentation
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t

@@ -27,11 +27,11 @@ _ROOMS = {
     "event.compact": "CompactBinary",
     "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
-    "event.csr.functions": "binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed",
+    "event.csr.functions": """
+        binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed
+        csr_slice_rows csrmm csrmm_indexed csrmv csrmv_indexed sddmm
+    """,
     "compat.hybrid": "HybridConfig get_hybrid_config init_csr_config",
-    "event.csr.numbers": "csrmm csrmm_indexed csrmv csrmv_indexed",
-    "event.csr.rows": "csr_slice_rows",
-    "event.csr.sampled": "sddmm",
     "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout take_arrivals",
     "event.delays.layout": "CSRDelayLayout",
     "event.dense.functions": "binary_densemm binary_densemv",
@@ -60,16 +60,13 @@ _ROOMS = {
     "event.matrices.drawn_kinds": """
         JITCNormalC JITCNormalR JITCScalarC JITCScalarR JITCUniformC JITCUniformR
     """,
-    "event.matrices.fixed": "FixedNumPerPost FixedNumPerPre",
-    "event.matrices.fixed_base": "FixedNumConn",
+    "event.matrices.fixed": "FixedNumConn FixedNumPerPost FixedNumPerPre",
     "event.matrices.gradients": "grad value_and_grad",
     "event.matrices.tcsr": "TCSR",
     "event.plasticity.by_rule": "csr_apply_on_post csr_apply_on_pre",
-    "event.plasticity.dense_and_fixed": """
+    "event.plasticity.functions": """
         update_dense_on_binary_post update_dense_on_binary_pre update_fixed_post_conn_on_binary_pre
         update_fixed_pre_conn_on_binary_post
-    """,
-    "event.plasticity.functions": """
         update_csc_on_binary_post update_csc_on_binary_pre update_csr_on_binary_post update_csr_on_binary_pre
     """,
     "event.representation": "EventRepresentation",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raises where an operator of a bare unit would take a matrix or events as the numbers of a quantity."""
+"""Matrices and events beside units: quantities leave `*` and `@` to them, and operators of a bare unit raise."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _units as units
 
-__all__ = ["BesideUnits", "check_no_operand_of_a_unit"]
+__all__ = ["BesideUnits", "check_no_operand_of_a_unit", "with_sparse_class"]
 
 
 class BesideUnits:
@@ -44,3 +44,19 @@ def _operators(unit: Any) -> dict[CodeType, str]:
     signs |= {f"__r{name}__": f"{{operand}} {sign} {{unit}}" for name, sign in names.items()}
     found = {name: getattr(getattr(unit, name, None), "__code__", None) for name in signs}
     return {code: signs[name] for name, code in found.items() if code is not None}
+
+
+def with_sparse_class(cls: Any) -> type:
+    """Return a class of matrices, which also extends the sparse matrices of the package of units if that is loaded.
+
+    The class itself cannot extend one of a package that is loaded later, or never.
+    """
+    sparse = units.sparse_matrix()
+    return cls if sparse is None else _both(cls, sparse)
+
+
+@functools.cache
+def _both(matrix: Any, sparse: type) -> type:
+    """Return a class for `isinstance` that extends both; its constructors make matrices of the original type."""
+    makers = {"__new__": lambda _, *args, **kwargs: matrix(*args, **kwargs), "_of": matrix._of}
+    return type(matrix.__name__, (matrix, sparse), {**makers, "__module__": matrix.__module__})

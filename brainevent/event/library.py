@@ -6,7 +6,6 @@ from __future__ import annotations
 from ..operator.custom_kernel import XLACustomKernel
 from .coo import functions as coo
 from .csr import functions as csr
-from .csr import numbers, rows
 from .delays import calls as delays
 from .dense import functions as dense
 from .drawn import functions as drawn
@@ -19,13 +18,13 @@ OPERATORS: dict[str, XLACustomKernel] = {operator.name: operator for operator in
 
 coomv_p, coomm_p = TABLE[coo.MV], TABLE[coo.MM]
 binary_coomv_p, binary_coomm_p = TABLE[coo.EVENT_MV], TABLE[coo.EVENT_MM]
-csrmv_p, csrmm_p = TABLE[numbers.MV], TABLE[numbers.MM]
-csrmv_indexed_p, csrmm_indexed_p = TABLE[numbers.MV_INDEXED], TABLE[numbers.MM_INDEXED]
+csrmv_p, csrmm_p = TABLE[csr.MV], TABLE[csr.MM]
+csrmv_indexed_p, csrmm_indexed_p = TABLE[csr.MV_INDEXED], TABLE[csr.MM_INDEXED]
 binary_csrmv_p, binary_csrmm_p = TABLE[csr.EVENT_MV], TABLE[csr.EVENT_MM]
 binary_csrmv_indexed_p, binary_csrmm_indexed_p = TABLE[csr.EVENT_MV_INDEXED], TABLE[csr.EVENT_MM_INDEXED]
 csr_delay_deliver_p, csr_delay_deliver_layout_p = TABLE[delays.ROWS], TABLE[delays.IN_ORDER]
 take_arrivals_p = TABLE[delays.TAKEN]
-csr_slice_rows_p = TABLE[rows.COPY]
+csr_slice_rows_p = TABLE[csr.COPY]
 csrmv_dt2t_p, csrmm_dt2t_p = TABLE[synapses.OF_VECTORS], TABLE[synapses.OF_BATCHES]
 binary_densemv_p, binary_densemm_p = TABLE[dense.EVENT_MV], TABLE[dense.EVENT_MM]
 fcnmv_p, fcnmm_p = TABLE[fixed.MV], TABLE[fixed.MM]

@@ -72,7 +72,7 @@ MUTANTS = (
     ),
     Mutant(
         "synapses-of-columns-by-a-row-of-the-batch-too-far",
-        "event/on_cpu/values.py",
+        "event/on_cpu/at_elements.py",
         "w[min(b, w.shape[0] - 1)], out[b]\n            for j",
         "w[0], out[b]\n            for j",
         ("test_synapses",),
@@ -191,7 +191,7 @@ MUTANTS = (
     ),
     Mutant(
         "on-cpu-last-term-only",
-        "event/on_cpu/laws.py",
+        "event/on_cpu/terms.py",
         "sums[unsigned(index)] = merge(sums[unsigned(index)], term)",
         "sums[unsigned(index)] = term",
         (*_COO, *_FIXED),
@@ -205,21 +205,21 @@ MUTANTS = (
     ),
     Mutant(
         "on-cpu-columns-cut-one-too-late",
-        "event/on_cpu/cut.py",
+        "event/on_cpu/visits.py",
         "if indices[np.uint64(middle)] < column:",
         "if indices[np.uint64(middle)] <= column:",
         _THREADS,
     ),
     Mutant(
         "on-cpu-last-thread-not-added",
-        "event/on_cpu/shared.py",
+        "event/on_cpu/products.py",
         "for other in range(1, threads):",
         "for other in range(1, threads - 1):",
         _THREADS,
     ),
     Mutant(
         "csr-silent-row-times-nan",
-        "event/on_cpu/laws.py",
+        "event/on_cpu/terms.py",
         "    if total:  #",
         "    if True:  #",
         (*_CSR, *_OUT),

@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     Mutant(
         "values-of-zero-counted",
-        "event/on_cpu/laws.py",
+        "event/on_cpu/terms.py",
         "if event or silent else",
         "if event else",
         ("test_weighted",),
@@ -113,8 +113,8 @@ MUTANTS = (
     Mutant(
         "elements-twice-multiplied",
         "event/matrices/arithmetic.py",
-        "if np.unique(rows * self.shape[1] + columns).size < rows.size:",
-        "if np.unique(rows * self.shape[1] + columns).size > rows.size:",
+        "if np.unique(rows * matrix.shape[1] + columns).size < rows.size:",
+        "if np.unique(rows * matrix.shape[1] + columns).size > rows.size:",
         ("test_matrix_elements",),
     ),
     Mutant(
@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "sddmm-not-transposed",
-        "event/csr/sampled.py",
+        "event/csr/functions.py",
         "sides = a.astype(dtype), b.astype(dtype).T",
         "sides = a.astype(dtype), b.astype(dtype).reshape(b.shape[::-1])",
         ("test_sampled",),
@@ -147,7 +147,7 @@ MUTANTS = (
     ),
     Mutant(
         "synapses-unit-of-neurons-in-compressed-rows",
-        "event/synapses/values.py",
+        "event/synapses/calls.py",
         "units.product(unit, other_unit if unit_of_y else None)",
         "units.product(unit, other_unit)",
         ("test_synapses",),
@@ -169,20 +169,20 @@ MUTANTS = (
     Mutant(
         "matrix-sum-of-one-weight",
         "event/matrices/arithmetic.py",
-        "* (self.nse if numbers.size == 1 else 1)",
+        "* (matrix.nse if numbers.size == 1 else 1)",
         "* 1",
         _MATRICES,
     ),
     Mutant(
         "matrix-length-of-the-other-side",
-        "event/matrices/products.py",
-        "length = self.shape[0] if transpose else self.shape[1]",
-        "length = self.shape[1] if transpose else self.shape[0]",
+        "event/matrices/arithmetic.py",
+        "length = matrix.shape[0] if transpose else matrix.shape[1]",
+        "length = matrix.shape[1] if transpose else matrix.shape[0]",
         _MATRICES,
     ),
     Mutant(
         "matrix-padding-not-zero",
-        "event/matrices/build.py",
+        "event/matrices/conversions.py",
         "jnp.where(filled, numbers[rows, columns], 0)",
         "numbers[rows, columns]",
         _MATRICES,
@@ -203,7 +203,7 @@ MUTANTS = (
     ),
     Mutant(
         "fixed-filled-rows-stay-sorted",
-        "event/matrices/fixed_base.py",
+        "event/matrices/fixed.py",
         "ordered = cut.indices_sorted and bool((counts == number).all())",
         "ordered = cut.indices_sorted",
         _SORTED,

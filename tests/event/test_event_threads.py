@@ -14,12 +14,12 @@ from sparse_products import close
 
 import brainevent
 from brainevent.backends.numba import kept
-from brainevent.event.on_cpu import cut, laws, shared, threads
+from brainevent.event.on_cpu import products, terms, threads, visits
 from brainevent.event.on_cpu.threads import are_long, are_worth_it
 
 # Of a function that compiled code alone calls, one that Python may call.
-cut_rows = numba.njit(cut.cut_rows.py_func)
-add_up = numba.njit(shared.merging(laws.product("float32", event=True, homogeneous=True)).py_func)
+cut_rows = numba.njit(visits.cut_rows.py_func)
+add_up = numba.njit(products.merging(terms.product("float32", event=True, homogeneous=True)).py_func)
 of_events, of_rows, threads_for, threads_for_columns = (
     numba.njit(getattr(threads, name).py_func)
     for name in ("of_events", "of_rows", "threads_for", "threads_for_columns")

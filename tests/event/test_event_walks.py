@@ -21,7 +21,7 @@ from brainevent.event.fixed.format import FIXED
 from brainevent.event.laws.copies import ADDED, COPIED
 from brainevent.event.laws.products import EVENTS, NUMBERS, PAIRS, Product
 from brainevent.event.laws.updates import UPDATES
-from brainevent.event.on_cpu import laws, visits
+from brainevent.event.on_cpu import terms, visits
 from brainevent.event.on_cpu.rows import Rows, compressed, is_there
 
 N, WIDTH = 12, 3
@@ -83,7 +83,7 @@ FAULTY = banded("faulty", lambda *, within: banded_rows(within=within, column=wr
 
 def largest(dtype, *, homogeneous):
     merge = inner(lambda found, weight: max(found, weight))
-    law = laws.product(dtype, event=True, homogeneous=homogeneous)
+    law = terms.product(dtype, event=True, homogeneous=homogeneous)
     add = inner(lambda found, weight, x: max(found, weight))
     return dataclasses.replace(law, merge=merge, add=add, gathered=None)
 
@@ -182,7 +182,9 @@ def test_a_tenth_of_the_events_takes_a_tenth_of_the_visits():
 
     n, number, random = 2000, 40, np.random.default_rng(0)
     rows = dataclasses.replace(compressed(within=True), column=counted_column)
-    walk = numba.njit(visits.scatter_event_columns(laws.product("float32", event=True, homogeneous=True), rows).py_func)
+    walk = numba.njit(
+        visits.scatter_event_columns(terms.product("float32", event=True, homogeneous=True), rows).py_func
+    )
     structure = random.integers(0, n, n * number), np.arange(n + 1) * number, np.zeros(1, np.int64)
     seen = []
     for events in (20, 200):

@@ -17,8 +17,8 @@ import brainevent
 from brainevent import COO, BinaryArray, Dense, FixedNumPerPost, FixedNumPerPre, WeightedArray
 from brainevent.backends.numba import inner
 from brainevent.event.on_cpu import walks
-from brainevent.event.on_cpu.laws import product
 from brainevent.event.on_cpu.rows import compressed
+from brainevent.event.on_cpu.terms import product
 
 pytestmark = pytest.mark.covering
 

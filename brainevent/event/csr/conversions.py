@@ -18,9 +18,16 @@ from ...typing import IndexLike, Shape
 from ..operands import checked_indices
 from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
-from .pointers import row_of_each
 
-__all__ = ["coo2csr", "coo_to_csc_index", "csc_to_csr_index", "csr_to_coo_index", "csr_to_csc_index", "turned_once"]
+__all__ = [
+    "coo2csr",
+    "coo_to_csc_index",
+    "csc_to_csr_index",
+    "csr_to_coo_index",
+    "csr_to_csc_index",
+    "row_of_each",
+    "turned_once",
+]
 
 _INT32 = 2**31  # the first number of elements whose places do not fit int32
 _METHODS = ("coo", "numpy", "gpu_column_block")  # names that some programs pass
@@ -286,3 +293,10 @@ def _sorted_in_trace(keys: jax.Array, others: jax.Array, slices: int) -> tuple[j
     order = jnp.argsort(keys, stable=True).astype(places)
     starts = jnp.zeros(slices + 1, places).at[keys + 1].add(1, mode="drop")
     return jnp.cumsum(starts, dtype=places), others[order], order
+
+
+def row_of_each(indptr: jax.Array, stored: int) -> jax.Array:
+    """Return the row of each stored element; the number of rows for elements behind the last row."""
+    rows, lengths = jnp.arange(indptr.shape[0], dtype=indptr.dtype), jnp.diff(indptr)
+    left = jnp.maximum(0, stored - lengths.sum(dtype=indptr.dtype))
+    return jnp.repeat(rows, jnp.append(lengths, left), total_repeat_length=stored)

@@ -19,8 +19,7 @@ from ..description import Checked, Cut, Format, Shape
 from ..elements import Elements
 from ..operands import checked_indices
 from ..structure import check_compressed, check_once
-from .conversions import csr_to_csc_index
-from .pointers import row_of_each
+from .conversions import csr_to_csc_index, row_of_each
 
 __all__ = ["CSR"]
 

@@ -1,17 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of matrices in compressed sparse rows with events, as users call them."""
+"""Functions of matrices in compressed sparse rows: products with events or numbers, dense rows, sampled products."""
 
 from __future__ import annotations
 
-import jax
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ... import _units as units
+from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree, Shape
-from ..calls import product
-from ..laws.products import EVENTS
-from ..table import call_by, descriptions
+from ..calls import product, weights_of
+from ..description import Description
+from ..laws.copies import COPIED
+from ..laws.products import EVENTS, NUMBERS, PAIRS
+from ..operands import checked_indices
+from ..room import check_array
+from ..structure import as_array, checked_shape
+from ..table import apply, call_by, descriptions
 from .format import CSR
 
-__all__ = ["binary_csrmm", "binary_csrmm_indexed", "binary_csrmv", "binary_csrmv_indexed"]
+__all__ = [
+    "binary_csrmm",
+    "binary_csrmm_indexed",
+    "binary_csrmv",
+    "binary_csrmv_indexed",
+    "csr_slice_rows",
+    "csrmm",
+    "csrmm_indexed",
+    "csrmv",
+    "csrmv_indexed",
+    "sddmm",
+    "sliced_rows",
+]
+
+# ---- products with events
 
 EVENT_MV, EVENT_MM, EVENT_MV_INDEXED, EVENT_MM_INDEXED = descriptions(CSR, EVENTS, indexed=True)
 
@@ -242,3 +267,321 @@ def binary_csrmm_indexed(
 
 call_by({EVENT_MV: binary_csrmv, EVENT_MM: binary_csrmm})
 call_by({EVENT_MV_INDEXED: binary_csrmv_indexed, EVENT_MM_INDEXED: binary_csrmm_indexed})
+
+
+# ---- products with numbers
+
+MV, MM, MV_INDEXED, MM_INDEXED = descriptions(CSR, NUMBERS, indexed=True)
+
+
+def csrmv(
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    v: ArrayLike,
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    indices_sorted: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Multiply a matrix in compressed sparse rows, or its transpose, with a vector of numbers.
+
+    The matrix is stored as for `binary_csrmv`. The product is differentiable with respect to `data` and `v`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        v: Real numbers, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
+        them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+        >>> brainevent.csrmv(jnp.array([1.0, 2.0, 4.0]), indices, indptr, jnp.array([1.0, 5.0, 0.5]), shape=(2, 3))
+        Array([2., 2.], dtype=float32)
+    """
+    return product(MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted)
+
+
+def csrmm(
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    B: ArrayLike,  # noqa: N803
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    indices_sorted: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Multiply a matrix in compressed sparse rows, or its transpose, with a dense matrix of numbers.
+
+    The matrix is stored as for `binary_csrmv`. The product is differentiable with respect to `data` and `B`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        B: Real numbers, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
+        of them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+        >>> brainevent.csrmm(jnp.array([1.0, 2.0, 4.0]), indices, indptr, jnp.eye(3), shape=(2, 3))
+        Array([[1., 0., 2.],
+               [0., 0., 4.]], dtype=float32)
+    """
+    return product(MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted)
+
+
+def csrmv_indexed(
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    perm: IndexLike,
+    v: ArrayLike,
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    indices_sorted: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Multiply a matrix, whose stored element j has the weight `data[perm[j]]`, with a vector of numbers.
+
+    All else is as in `csrmv`.
+
+    Args:
+        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
+        v: Real numbers, (k,); (m,) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
+        them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr, perm = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3]), jnp.array([2, 1, 0])
+        >>> brainevent.csrmv_indexed(
+        ...     jnp.array([1.0, 2.0, 4.0]), indices, indptr, perm, jnp.array([10.0, 1.0]), shape=(3, 2)
+        ... )
+        Array([40.,  0., 21.], dtype=float32)
+    """
+    return product(MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted)
+
+
+def csrmm_indexed(
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    perm: IndexLike,
+    B: ArrayLike,  # noqa: N803
+    *,
+    shape: Shape,
+    transpose: bool = False,
+    indices_sorted: bool = False,
+    backend: str | None = None,
+) -> jax.Array:
+    """Multiply a matrix, whose stored element j has the weight `data[perm[j]]`, with a dense matrix of numbers.
+
+    All else is as in `csrmm`.
+
+    Args:
+        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
+        B: Real numbers, (k, n); (m, n) if `transpose`.
+        shape: The shape of the matrix, (m, k).
+        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
+        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
+            and on CPUs where threads share a product.
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
+        of them has a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        MathError: If an operand has the wrong number of dimensions.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr, perm = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3]), jnp.array([2, 1, 0])
+        >>> brainevent.csrmm_indexed(jnp.array([1.0, 2.0, 4.0]), indices, indptr, perm, jnp.eye(2), shape=(3, 2))
+        Array([[4., 0.],
+               [0., 0.],
+               [2., 1.]], dtype=float32)
+    """
+    return product(MM_INDEXED, data, (indices, indptr, perm), ("B", B), shape, transpose, backend, indices_sorted)
+
+
+call_by({MV: csrmv, MM: csrmm, MV_INDEXED: csrmv_indexed, MM_INDEXED: csrmm_indexed})
+
+
+# ---- dense rows
+
+COPY = Description(CSR, COPIED)
+
+
+def csr_slice_rows(
+    data: ArrayLike,
+    indices: IndexLike,
+    indptr: IndexLike,
+    row_indices: IndexLike,
+    *,
+    shape: Shape,
+    backend: str | None = None,
+) -> jax.Array:
+    """Return chosen rows of a matrix in compressed sparse rows, as a dense array.
+
+    Rows that are out of range are zero. The result is differentiable with respect to `data`.
+
+    Args:
+        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        row_indices: The rows to return, int32 or int64, (r,), in any order and with repetitions, or a single number.
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The rows, (r, k), or (k,) for a single number. The dtype is that of the weights. A quantity if they have a unit.
+
+    Raises:
+        TypeError: If the weights are not floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
+        >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, jnp.array([1, 0, 7]), shape=(2, 3))
+        Array([[0., 0., 1.],
+               [1., 0., 1.],
+               [0., 0., 0.]], dtype=float32)
+        >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
+        Array([1., 0., 1.], dtype=float32)
+    """
+    return sliced_rows(data, indices, indptr, row_indices, shape, backend)
+
+
+def sliced_rows(
+    data: Any, indices: Any, indptr: Any, rows: Any, shape: Any, backend: str | None, within: bool | None = None
+) -> Any:
+    """Return what `csr_slice_rows` returns; `within` says whether all indices are known to be in range."""
+    where, shape = COPY.name, checked_shape(COPY.name, shape)
+    data, unit = units.split(data)
+    structure, _ = CSR.checked(where, (indices, indptr), shape, within)
+    data = weights_of(COPY, data, structure, shape)
+    if single := np.ndim(rows) == 0:
+        rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
+    rows = checked_indices(where, "row_indices", rows, 1)
+    out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
+    check_array(where, out.shape, out.dtype)
+    (found,) = apply(COPY, data, *structure, rows, outs=[out], shape=shape, backend=backend)
+    return units.join(found[0] if single else found, unit)
+
+
+call_by({COPY: csr_slice_rows})
+
+
+# ---- a product of dense matrices, where a sparse one has elements
+
+_OF_PAIRS = Description(CSR, PAIRS)
+
+
+def sddmm(
+    a: ArrayLike, b: ArrayLike, indices: IndexLike, indptr: IndexLike, *, shape: Shape, backend: str | None = None
+) -> jax.Array:
+    """Return the elements of `a @ b` at the places that a sparse matrix stores.
+
+    Time and memory grow with the number of stored elements, and not with the size of the product.
+
+    Args:
+        a: Floating numbers, (m, n).
+        b: Floating numbers, (n, k).
+        indices: The column of each stored element, int32 or int64, (nse,).
+        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
+        shape: The shape of the product, (m, k).
+        backend: The name of the kernel to use; None for the default.
+
+    Returns:
+        The elements of the product, (nse,), in the order in which they are stored. A quantity if an operand has a unit.
+
+    Raises:
+        TypeError: If neither operand is floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> a, b = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([[1.0, 0.0, 10.0], [0.0, 1.0, 100.0]])
+        >>> brainevent.sddmm(a, b, jnp.array([0, 2, 1]), jnp.array([0, 2, 3]), shape=(2, 3))
+        Array([  1., 210.,   4.], dtype=float32)
+    """
+    (a, unit), (b, unit_of_b) = units.split(a), units.split(b)
+    shape, a, b = checked_shape("sddmm", shape), as_array(a), as_array(b)
+    (columns, starts), _ = CSR.checked("sddmm", (indices, indptr), shape, None)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or (a.shape[0], b.shape[1]) != shape:
+        raise ShapeError(f"sddmm: a has shape {a.shape} and b {b.shape}; their product must have the shape {shape}")
+    dtype = jnp.result_type(a, b)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f'sddmm: a is {a.dtype} and b {b.dtype}; pass floating numbers (a.astype("float32"))')
+    out = jax.ShapeDtypeStruct(columns.shape, dtype)
+    sides = a.astype(dtype), b.astype(dtype).T
+    (found,) = apply(_OF_PAIRS, columns, starts, *sides, outs=[out], backend=backend)
+    return units.join(found, units.product(unit, unit_of_b))

@@ -13,7 +13,7 @@ from jax.experimental.pallas import triton as on_triton
 
 from ... import config
 from ..operands import is_within
-from .pointers import row_of_each
+from .conversions import row_of_each
 
 __all__ = ["gpu_product", "tpu_product"]
 

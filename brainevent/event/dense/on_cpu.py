@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from ...backends.numba import inner, numba_kernel
 from ..activity import as_events
-from ..on_cpu.laws import product
+from ..on_cpu.terms import product
 from ..precision import precise
 
 __all__ = ["numba_product"]

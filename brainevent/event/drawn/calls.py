@@ -22,12 +22,11 @@ from ..laws.values import VALUES
 from ..laws.whole import WHOLE
 from ..room import check_array
 from ..structure import checked_indptr, checked_shape
-from ..synapses.values import values
+from ..synapses.calls import values
 from ..table import apply
 from .checked import drawn_from, numbers_of_weights, weights_of
 from .format import JITU, tables
 from .numbers import cut_tables, element_weights
-from .stored import elements_of
 
 __all__ = ["dense", "product", "stored", "times", "whole"]
 
@@ -95,6 +94,8 @@ def whole(of: Description, weights: Any, drawn: Any, shape: Shape, *, by_rows: b
 
 def stored(form: Format, where: str, weights: Any, drawn: Any, shape: Shape) -> tuple[Any, list[jax.Array]]:
     """Return a weight for each element of a matrix, line by line, and the columns and pointers of lines."""
+    from .on_cpu_stored import elements_of
+
     weights, unit = units.split(weights)
     indptr, columns, words = elements_of(where, drawn, shape)
     found = element_weights(form.drawn or 0, weights, cut_tables(tables())[1], jnp.asarray(words))

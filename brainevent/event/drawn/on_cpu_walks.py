@@ -15,7 +15,7 @@ import numpy as np
 
 from ...backends.numba import inner
 from ..on_cpu.events import no_event
-from ..on_cpu.laws import Law
+from ..on_cpu.terms import Terms
 from ..on_cpu.threads import IN_THREADS, of_rows
 from .on_cpu import through, weighing
 
@@ -55,9 +55,9 @@ def _elements(structure: Any, rows: int, columns: int) -> int:
 
 
 @functools.cache
-def gather(law: Law, kind: int, dtype: str, *, columns: bool, parallel: bool) -> Any:
+def gather(of: Terms, kind: int, dtype: str, *, columns: bool, parallel: bool) -> Any:
     """Return the kernel of `A @ x`, for a vector x or a matrix."""
-    counts, term, merge, nothing = law.counts, law.term, law.merge, law.nothing
+    counts, term, merge, nothing = of.counts, of.term, of.merge, of.nothing
     read, weight = weighing(kind, dtype)
 
     @inner
@@ -107,9 +107,9 @@ def gather(law: Law, kind: int, dtype: str, *, columns: bool, parallel: bool) ->
 
 
 @functools.cache
-def scatter(law: Law, kind: int, dtype: str, *, columns: bool, parallel: bool) -> Any:
+def scatter(of: Terms, kind: int, dtype: str, *, columns: bool, parallel: bool) -> Any:
     """Return the kernel of `A.T @ x`, for a vector x or a matrix."""
-    event, counts, term, merge, nothing = law.event, law.counts, law.term, law.merge, law.nothing
+    event, counts, term, merge, nothing = of.event, of.counts, of.term, of.merge, of.nothing
     read, weight = weighing(kind, dtype)
 
     @inner

@@ -15,7 +15,7 @@ from ..laws.copies import ADDED, COPIED
 from ..laws.delayed import Delayed
 from ..laws.pairs import Pairs
 from ..laws.products import EVENTS, NUMBERS, VALUED
-from .operands import by_kind, sides_as_added, with_batch
+from .shared import by_kind, sides_as_added, with_batch
 
 __all__ = ["CUDA"]
 

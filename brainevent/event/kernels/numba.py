@@ -25,7 +25,7 @@ from ..laws.delayed import Delayed
 from ..laws.pairs import Pairs
 from ..laws.products import EVENTS, NUMBERS, VALUED
 from ..precision import precise
-from .operands import by_kind, sides_as_added, with_batch
+from .shared import by_kind, sides_as_added, with_batch
 
 __all__ = ["NUMBA"]
 
@@ -78,11 +78,11 @@ def _product(of: Description, **how: Any) -> Callable[..., Any]:
     return _of_drawn(of, **how) if _is_drawn(of) else _of_sparse(of, **how)
 
 
-def _law_of(of: Description, weights: Any) -> Any:
-    """Return the law in Numba, for these weights."""
-    from ..on_cpu import laws
+def _terms_of(of: Description, weights: Any) -> Any:
+    """Return the terms of a law in Numba, for these weights."""
+    from ..on_cpu import terms
 
-    make = of.law.in_numba or functools.partial(laws.product, event=of.law.event, silent=of.law is VALUED)
+    make = of.law.in_numba or functools.partial(terms.product, event=of.law.event, silent=of.law is VALUED)
     return make(weights.dtype.name, homogeneous=weights.size == 1)
 
 
@@ -112,7 +112,7 @@ def _of_sparse(
         if of.indexed and not indexed:
             arrays.pop()
         found, structure = kernel(
-            _law_of(of, weights),
+            _terms_of(of, weights),
             _rows_of(of.format, within=indices_within, indexed=indexed),
             arrays,
             number=(x if transpose else out).shape[0],
@@ -142,9 +142,9 @@ def _of_drawn(
 
     def run(weights: Any, drawn: Any, tables: Any, x: Any) -> list[Any]:
         dtype = precise(weights.dtype)
-        law = _law_of(of, jax.ShapeDtypeStruct((1,), dtype))
+        terms = _terms_of(of, jax.ShapeDtypeStruct((1,), dtype))
         make = walks.scatter if transpose else walks.gather
-        kernel = make(law, kind, weights.dtype.name, columns=of.columns, parallel=parallel)
+        kernel = make(terms, kind, weights.dtype.name, columns=of.columns, parallel=parallel)
         x = is_active(x) if of.law.event else x.astype(dtype)
         call = numba_kernel(kernel, outs=jax.ShapeDtypeStruct(out.shape, dtype))
         return [call(*given(kind, weights, drawn, tables), x).astype(out.dtype)]
@@ -197,10 +197,10 @@ def _pairs(
 def _values(
     of: Description, *, outs: Sequence[Any], transpose: bool, indices_within: bool = False, **_: Any
 ) -> Callable[..., Any]:
-    from ..on_cpu import values
+    from ..on_cpu.at_elements import values_of_columns, values_of_rows
 
     rows = _rows_of(of.format, within=indices_within)
-    kernel = (values.of_columns if transpose else values.of_rows)(rows)
+    kernel = (values_of_columns if transpose else values_of_rows)(rows)
 
     def multiply(y: Any, w: Any, structure: Any, out: Any) -> Any:
         return numba_kernel(kernel, out)(y, w, rows.structure(*structure))
@@ -275,7 +275,7 @@ def _deliveries(
 def _collected(
     of: Description, *, outs: Sequence[Any], weighted: bool = False, indices_within: bool = False, **_: Any
 ) -> Callable[..., Any]:
-    from ..on_cpu.collected import collected, collected_in_order
+    from ..on_cpu.deliveries import collected, collected_in_order
 
     (out,), law = outs, of.law
     assert isinstance(law, Delayed)

@@ -16,7 +16,7 @@ from ..csr.format import CSR
 from ..dense.format import DENSE, dot
 from ..description import Description, Language, Shape
 from ..laws.products import EVENT_PAIRS, EVENTS, VALUED, VALUED_PAIRS
-from ..laws.reached import all_finite
+from ..laws.rules import all_finite
 from ..precision import precise
 
 __all__ = ["DOT", "OTHERS"]

@@ -26,8 +26,7 @@ from ..activity import weighted
 from ..description import Description, Law, Others
 from ..precision import precise
 from .pairs import Pairs
-from .reached import without_unreached
-from .rules import has_kernel_for, linear_in, of_operands, of_part
+from .rules import has_kernel_for, linear_in, of_operands, of_part, without_unreached
 
 __all__ = ["EVENTS", "EVENT_PAIRS", "NUMBERS", "PAIRS", "VALUED", "VALUED_PAIRS", "Product"]
 
@@ -41,8 +40,8 @@ class Product(Law):
 
     `merge` says how terms become one result, beginning with `start`. `by_x` is the law of the derivative with respect
     to x, or None, and `by_weights` that of the derivative with respect to each weight, unless x counts as events or as
-    numbers. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the law of Numba
-    kernels, with one weight or many of a dtype: see `event/on_cpu/laws.py`.
+    numbers. With `event`, x counts only as zero or not zero. `in_numba(dtype, homogeneous=...)` makes the `Terms` of
+    Numba kernels, with one weight or many of a dtype: see `event/on_cpu/terms.py`.
     """
 
     terms: Callable[[Any, Any], Any] = weighted

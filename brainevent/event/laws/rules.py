@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from ...config import PLATFORMS
@@ -14,7 +15,7 @@ from ...operator.custom_kernel import XLACustomKernel
 from ...operator.entry import REFERENCE, meant
 from ..description import Cut
 
-__all__ = ["has_kernel_for", "linear_in", "of_operands", "of_part"]
+__all__ = ["all_finite", "has_kernel_for", "linear_in", "of_operands", "of_part", "without_unreached"]
 
 
 def has_kernel_for(operator: XLACustomKernel | None, params: Mapping[str, Any]) -> bool:
@@ -57,3 +58,33 @@ def of_operands(names: tuple[str, ...], function: Callable[..., Any]) -> Callabl
     """Note the names of the operands of a reference, which the pages of operators show."""
     function.operands = names  # type: ignore[attr-defined]
     return function
+
+
+# ---- cotangents of results to which nothing was added: they must not count, even if they are NaN or infinite
+
+
+@jax.custom_batching.custom_vmap
+def all_finite(x: Any) -> jax.Array:
+    """Say whether all numbers are finite; in a batch, whether those of all entries are, so that a branch stays one."""
+    return jnp.isfinite(x).astype("uint8").min(initial=1) != 0  # bytes are compared as vectors
+
+
+@all_finite.def_vmap
+def _of_all_entries(axis_size: int, in_batched: Any, x: Any) -> tuple[jax.Array, bool]:
+    return all_finite(x), False
+
+
+def without_unreached(cotangent: jax.Array, sums: jax.Array, reached: Callable[[], Any]) -> jax.Array:
+    """Return a cotangent with zeros where nothing was reached: zero times NaN or infinity is not zero.
+
+    `sums` are those of the values that reached a place, so they may be zero there, too; then it does not matter whether
+    a finite cotangent counts. `reached()` is computed only if one is not finite where the sum is zero.
+    """
+    zeros_count = all_finite(jax.lax.stop_gradient(jnp.where(sums != 0, 0, cotangent)))
+    chosen: jax.Array = jax.lax.cond(
+        zeros_count,
+        lambda cotangent: jnp.where(sums != 0, cotangent, 0),
+        lambda cotangent: jnp.where(reached(), cotangent, 0),
+        cotangent,
+    )
+    return chosen

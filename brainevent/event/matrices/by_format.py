@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import jax
 import numpy as np
@@ -13,14 +13,14 @@ from ... import _units as units
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
-from .attributes import Attributes
-from .buffers import TURNED
-from .per_synapse import PerSynapse
+from .base import TURNED, DataRepresentation
 
-__all__ = ["ByFormat"]
+__all__ = ["ByFormat", "build_weight_indices", "precompute_weight_indices"]
+
+CutMatrix = TypeVar("CutMatrix", bound="ByFormat")
 
 
-class ByFormat(PerSynapse, Attributes):
+class ByFormat(DataRepresentation):
     """A matrix in a format, which is cut along an axis into slices: the rows of the format."""
 
     _format: ClassVar[Format]
@@ -103,9 +103,6 @@ class ByFormat(PerSynapse, Attributes):
         of = Description(form, law, columns=x.ndim == 2, indexed=indexed)
         known = {"indices_sorted": self.indices_sorted, "indices_within": self.indices_within} | how
         return multiplied(of, data, arrays, x, backend=self.backend, **known)
-
-    def _flat(self) -> Any:
-        return self.data if self.data.ndim < 2 else self.data.reshape(-1)
 
     # ---- plasticity
 
@@ -201,7 +198,7 @@ class ByFormat(PerSynapse, Attributes):
         given = (self.data, arrays, spikes, trace, bounds, self.shape, self.backend, after)
         where = f"{type(self).__name__}.update_on_{'post' if post else 'pre'}"
         data = updated(of, where, *given, post=post, within=self.indices_within)
-        return self.with_data(data)  # type: ignore[attr-defined]
+        return self.with_data(data)
 
     # ---- delays
 
@@ -270,10 +267,50 @@ class ByFormat(PerSynapse, Attributes):
 
     def _per_synapse(self, y: Any, w: Any, *, of_columns: bool) -> Any:
         from ..laws.values import VALUES
-        from ..synapses.values import values
+        from ..synapses.calls import values
 
         of, by_columns = Description(self._format, VALUES), of_columns ^ bool(self._axis)
         how: dict[str, Any] = {"within": self.indices_within, **self._of_values}
         return values(of, self._called, y, w, self._arrays, self._cut_shape, by_columns, self.backend, **how)
 
     _of_values: ClassVar[dict[str, Any]] = {}
+
+    def _sorted_places(self) -> Sequence[Any]:
+        """Return indices, pointers and places of weights of the structure that is cut along the other axis, sorted."""
+        raise NotImplementedError
+
+
+# Methods of matrices that are cut along an axis: their classes name them.
+
+
+def precompute_weight_indices(self: CutMatrix) -> CutMatrix:
+    """Store where each element lies when the matrix is cut along the other axis, at 8 bytes an element.
+
+    Then products with events read only the elements of events in both directions, and use the same weights.
+
+    Returns:
+        The matrix itself.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> matrix = brainevent.CSR.fromdense(jnp.array([[1.0, 0.0], [2.0, 3.0]])).precompute_weight_indices()
+        >>> matrix @ brainevent.BinaryArray(jnp.array([False, True]))
+        Array([0., 3.], dtype=float32)
+    """
+    self._buffers.update(zip(TURNED, self._sorted_places(), strict=True))
+    return self
+
+
+def build_weight_indices(self: CutMatrix) -> CutMatrix:
+    """Return the same matrix with what `precompute_weight_indices` stores; this one stays as it is.
+
+    Returns:
+        Another matrix, which shares data and indices.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> list(brainevent.CSR.fromdense(jnp.eye(2)).build_weight_indices().buffers)
+        ['turned_indices', 'turned_indptr', 'turned_perm']
+    """
+    copy: CutMatrix = self._like(self.data)
+    return precompute_weight_indices(copy)

@@ -26,16 +26,15 @@ from ..structure import (
     checked_weights,
     narrow,
 )
-from .base import DataRepresentation
-from .buffers import TURNED, WithWeightIndices
-from .build import checked_dense, dense_elements, parts
-from .by_format import ByFormat
+from .base import TURNED
+from .by_format import ByFormat, build_weight_indices, precompute_weight_indices
+from .conversions import checked_dense, dense_elements, parts
 from .solve import solved
 
 __all__ = ["Compressed"]
 
 
-class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
+class Compressed(ByFormat):
     """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie.
 
     Args:
@@ -61,6 +60,7 @@ class Compressed(ByFormat, WithWeightIndices, DataRepresentation):
     indices: jax.Array
     indptr: jax.Array
     _structure, _format = ("indices", "indptr"), CSR
+    precompute_weight_indices, build_weight_indices = precompute_weight_indices, build_weight_indices
 
     def __init__(
         self,

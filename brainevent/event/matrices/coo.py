@@ -17,16 +17,15 @@ from ..operands import is_scipy
 from ..saved import register_pair
 from ..structure import are_known, are_sorted, as_indices, check_indices, checked_shape, checked_weights, narrow
 from .base import DataRepresentation
-from .build import checked_dense, dense_elements, parts, pick
 from .by_format import ByFormat
-from .formats import format_named, named_format
+from .conversions import checked_dense, dense_elements, format_named, named_format, parts, pick
 
 __all__ = ["COO"]
 
 
 @named_format
 @register_pair
-class COO(ByFormat, DataRepresentation):
+class COO(ByFormat):
     """A matrix of elements `data[i]` at `(row[i], col[i])`, in any order; products read all of them.
 
     It is made by `COO(data, row, col, shape=...)`, `COO((data, row, col), shape=...)`, `COO(scipy_matrix)`,

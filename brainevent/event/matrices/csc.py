@@ -8,8 +8,8 @@ from typing import Any
 from ...typing import ArrayLike, IndexLike
 from ..saved import register_pair
 from .compressed import Compressed
+from .conversions import named_format
 from .csr import CSR
-from .formats import named_format
 
 __all__ = ["CSC"]
 

@@ -13,11 +13,10 @@ import numpy as np
 from ...typing import ArrayLike, IndexLike, PyTree
 from ..saved import register_pair
 from ..structure import as_indices, known_on_host
-from .buffers import TURNED
-from .build import pick
+from .base import TURNED
 from .compressed import Compressed
+from .conversions import named_format, pick
 from .diagonal import checked_diagonal, positions_with_diagonal, with_diagonal
-from .formats import named_format
 from .indexing import chosen_rows
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class CSR(Compressed):
         return self
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.rows import sliced_rows
+        from ..csr.functions import sliced_rows
 
         how = (self.shape, self.backend, self.indices_within)
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,8 +23,8 @@ from ..saved import register_pair
 from ..structure import checked_shape, checked_weights
 from .base import DataRepresentation
 from .by_format import ByFormat
+from .conversions import format_named
 from .diagonal import checked_diagonal
-from .formats import format_named
 from .indexing import chosen_rows
 from .solve import solved_dense
 
@@ -32,7 +32,7 @@ __all__ = ["Dense"]
 
 
 @register_pair
-class Dense(ByFormat, DataRepresentation):
+class Dense(ByFormat):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
     Args:
@@ -98,11 +98,6 @@ class Dense(ByFormat, DataRepresentation):
         """
         return cls(mat, backend=backend, buffers=buffers)
 
-    @property
-    def nse(self) -> int:
-        """How many elements are stored: all."""
-        return self.size
-
     def _multiply(self, x: Any, *, transpose: bool, event: bool) -> Any:
         if jnp.shape(units.split(self.data)[0]) != self.shape:  # a function over leaves changed it
             checked_weights("Dense", units.split(self.data)[0], self.shape)
@@ -129,33 +124,21 @@ class Dense(ByFormat, DataRepresentation):
     def todense(self) -> jax.Array:
         return self.data
 
-    def _beside_data(self, sign: str, other: Any) -> Any:
+    def _times(self, sign: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
         if isinstance(other, Dense):
             other = other.data
         elif not isinstance(other, DataRepresentation) and (np.ndim(units.split(other)[0]) or is_scipy(other)):
             other = other if units.is_quantity(other) or is_scipy(other) else jnp.asarray(other)
         else:
-            return super()._beside_data(sign, other)
+            return super()._times(sign, function, other)
         if not fits(np.shape(other), self.shape):
             raise ValueError(
                 f"Dense{self.shape} {sign} array of shape {np.shape(other)}: the result would not be a Dense"
             )
-        return other
+        return self.with_data(function(self.data, other))
 
-    def __add__(self, other: Any) -> Any:
-        return self._dense_again(super().__add__(other))
-
-    def __radd__(self, other: Any) -> Any:
-        return self._dense_again(super().__radd__(other))
-
-    def __sub__(self, other: Any) -> Any:
-        return self._dense_again(super().__sub__(other))
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._dense_again(super().__rsub__(other))
-
-    def _dense_again(self, found: Any) -> Any:
-        """Return a sum as a matrix of the same class; where it has another shape, as it is."""
+    def _plus(self, sign: str, function: Callable[[Any, Any], Any], other: Any) -> Any:
+        found = super()._plus(sign, function, other)
         return self.with_data(found) if np.shape(found) == self.shape else found
 
     def slice_rows(self, index: IndexLike | slice) -> Dense:

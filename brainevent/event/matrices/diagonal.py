@@ -11,7 +11,7 @@ import numpy as np
 
 from ... import _units as units
 from ...errors import ShapeError
-from ..csr.pointers import row_of_each
+from ..csr.conversions import row_of_each
 from ..structure import are_known, checked_indptr
 
 __all__ = ["Positions", "Sum", "checked_diagonal", "positions_with_diagonal", "with_diagonal"]

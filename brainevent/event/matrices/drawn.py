@@ -6,6 +6,7 @@ Those whose names end in C are transposes of those whose names end in R; the sam
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -25,15 +26,12 @@ from ..laws.products import EVENTS, NUMBERS
 from ..laws.whole import WHOLE
 from ..structure import are_known, checked_shape
 from .base import DataRepresentation
-from .conversions import Conversions
-from .drawn_arithmetic import DrawnArithmetic
-from .formats import format_named
-from .per_synapse import PerSynapse
+from .conversions import format_named
 
 __all__ = ["JITCMatrix", "JITCNormalMatrix", "JITCScalarMatrix", "JITCUniformMatrix"]
 
 
-class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
+class JITCMatrix(DataRepresentation):
     """A random matrix that is drawn line by line from a seed whenever it is needed, and never stored.
 
     With `corder` its lines are rows, and `x @ matrix` draws only those of events. Without, they are columns, and
@@ -167,6 +165,67 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
 
     mm = mv
 
+    # ---- arithmetic changes the numbers of the weights, and so only elements that exist
+
+    def _mapped(self, sign: str, function: Callable[[Any], Any]) -> Self:
+        return self._like(_single(tuple(map(function, self._parts if sign == "-" else (self._one_weight(sign),)))))
+
+    def _times(self, sign: str, function: Callable[[Any, Any], Any], other: Any) -> Self:
+        if function not in (operator.mul, operator.truediv):
+            self._one_weight(sign)
+        value = self._beside(sign, other)
+        if isinstance(value, tuple):
+            return self._like(function(self._one_weight(sign), value[0]))
+        return self._like(_single(tuple(function(part, value) for part in self._parts)))
+
+    def _plus(self, sign: str, function: Callable[[Any, Any], Any], other: Any) -> Self:
+        value, parts = self._beside(sign, other), self._parts
+        if isinstance(value, tuple):
+            return self._like(_single(tuple(map(function, parts, value))))
+        moved = parts[:1] if self._format is JITN else parts  # a standard deviation stays as it is
+        return self._like(_single((*(function(part, value) for part in moved), *parts[len(moved) :])))
+
+    def __rsub__(self, other: Any) -> Self:
+        return (-self)._plus("-", operator.add, other)  # type: ignore[no-any-return]
+
+    def _one_weight(self, sign: str) -> Any:
+        if self._format is not JITS:
+            raise NotImplementedError(
+                f"{type(self).__name__} {sign}: it would make other distributions of weights; use .tocsr()"
+            )
+        return self._parts[0]
+
+    def _beside(self, sign: str, other: Any) -> Any:
+        """Return a number, or the numbers of another matrix of the same elements."""
+        if isinstance(other, JITCMatrix):
+            self._check_same(sign, other)
+            return other._parts
+        numbers, unit = units.split(other)
+        if np.size(numbers) != 1:
+            raise NotImplementedError(
+                f"{type(self).__name__} {sign} with object of shape {np.shape(numbers)}: pass a number, or use .tocsr()"
+            )
+        return units.join(jnp.reshape(numbers, ()), unit) if np.shape(numbers) else other
+
+    def _check_same(self, sign: str, other: JITCMatrix) -> None:
+        """Raise unless another matrix has its elements in the same places, and the same distribution of weights."""
+        names = f"{type(self).__name__} {sign} {type(other).__name__}"
+        for what, same in (
+            ("distributions of weights", self._format is other._format),
+            ("shapes", self.shape == other.shape),
+            ("corder", self.corder == other.corder),
+        ):
+            if not same:
+                raise NotImplementedError(f"{names}: the two have different {what}; use .tocsr() of both")
+        if self.drawn is other.drawn:
+            return
+        if not are_known(self.drawn, other.drawn):
+            raise NotImplementedError(f"{names}: under tracing, two seeds count as different")
+        found = np.asarray(self.drawn) == np.asarray(other.drawn)
+        if not found.all():
+            what = "seeds" if found[7] else "prob"
+            raise NotImplementedError(f"{names}: the two have different {what}; use .tocsr() of both")
+
     # ---- products and conversions
 
     @property
@@ -193,7 +252,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         of = Description(self._format, WHOLE)
         return whole(of, self._weights, self.drawn, self._lines, by_rows=self.corder, backend=self.backend)
 
-    def tocsr(self) -> Conversions:
+    def tocsr(self) -> DataRepresentation:
         """Store the elements of the matrix and a weight for each, in compressed sparse rows.
 
         Returns:
@@ -206,7 +265,7 @@ class JITCMatrix(DrawnArithmetic, PerSynapse, DataRepresentation):
         lines = format_named("CSR")._of(data, structure, self._lines, backend=self.backend, indices_sorted=True)
         return lines if self.corder else lines.transpose().tocsr()
 
-    def tocoo(self) -> Conversions:
+    def tocoo(self) -> DataRepresentation:
         """Store the elements of the matrix and a weight for each, in coordinates.
 
         Returns:

@@ -1,22 +1,266 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same number of elements in each row, `FixedNumPerPre`, or in each column, `FixedNumPerPost`."""
+"""The same number of elements in each row, `FixedNumPerPre`, or in each column, `FixedNumPerPost`: no `indptr`."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ... import _units as units
-from ...typing import IndexLike
+from ...typing import ArrayLike, IndexLike, PyTree
+from .. import random as connectivity
+from ..fixed.format import FIXED
+from ..operands import is_scipy
+from ..room import check_room
 from ..saved import register_pair
-from ..structure import are_known
+from ..structure import (
+    are_known,
+    are_sorted,
+    as_indices,
+    check_indices,
+    checked_count,
+    checked_indptr,
+    checked_shape,
+    checked_weights,
+    known_on_host,
+    narrow,
+)
+from .by_format import ByFormat, build_weight_indices, precompute_weight_indices
+from .conversions import checked_dense, parts
 from .csc import CSC
 from .csr import CSR
-from .fixed_base import FixedNumConn
 from .indexing import chosen_rows
 
-__all__ = ["FixedNumPerPost", "FixedNumPerPre"]
+__all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
+
+
+class FixedNumConn(ByFormat):
+    """A matrix whose slices along one axis all store the same number of elements: the base of two formats.
+
+    Args:
+        data: Floating weights, in the shape of `indices`, or one weight for all; or both arrays in a tuple.
+        indices: Where the elements of slice i lie, `indices[i]`, int32 or int64, (slices, c).
+        shape: The shape of the matrix, (m, k).
+        backend: The name of the kernel for products; None for the default.
+        buffers: Further arrays that travel with the matrix, by name.
+        check_structure: Whether to validate the indices.
+        indices_sorted: Whether the indices of each slice are known to ascend; None to look.
+        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
+        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
+
+    Raises:
+        TypeError: If the weights are not floating, or indices are not integers.
+        ValueError: If concrete indices are out of range, or the number of slices does not fit the shape.
+        ShapeError: If the number of weights is neither one nor that of the elements.
+    """
+
+    indices: jax.Array
+    _structure, _format = ("indices",), FIXED
+    _ranks = (2,)
+    precompute_weight_indices, build_weight_indices = precompute_weight_indices, build_weight_indices
+    _of_values = {"named": "weights", "unit_of_y": True}  # noqa: RUF012
+    _called = ("fcnmv_dt2t", "fcnmm_dt2t")
+    _compressed: ClassVar[type[CSR] | type[CSC]]
+
+    def __init__(
+        self,
+        data: Any,
+        indices: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        backend: str | None = None,
+        buffers: Mapping[str, Any] | None = None,
+        check_structure: bool = True,
+        indices_sorted: bool | None = None,
+        indices_within: bool | None = None,
+        precompute_weight_indices: bool = False,
+    ) -> None:
+        where = type(self).__name__
+        if indices is None:
+            data, indices = parts(where, data, ("data", "indices"))
+        size = checked_shape(where, shape)
+        slices, bound = size[self._axis], size[1 - self._axis]
+        indices = as_indices(indices)
+        if check_structure:
+            check_indices(where, "indices", indices, bound, ndim=2)
+            if indices.shape[0] != slices:
+                raise ValueError(
+                    f"{where}: indices has shape {indices.shape}; for shape={size} it must have {slices} rows, one "
+                    f"for each {'post' if self._axis else 'pre'}synaptic neuron"
+                )
+        if indices_sorted is None:
+            indices_sorted = check_structure and are_sorted(indices)
+        if indices_within is None:
+            indices_within = check_structure and are_known(indices) and not buffers
+        numbers, unit = units.split(data)
+        data = units.join(checked_weights(where, numbers, indices.shape), unit)
+        structure = (narrow(where, "indices", indices, bound),)
+        self._hold(data, structure, size, backend, buffers, in_order=indices_sorted, within=indices_within)
+        if precompute_weight_indices:
+            self.precompute_weight_indices()
+
+    @classmethod
+    def random(
+        cls,
+        shape: Sequence[int],
+        num_conn: int,
+        *,
+        weights: ArrayLike | Callable[..., ArrayLike] = 1.0,
+        seed: int | None = None,
+        backend: str | None = None,
+    ) -> Self:
+        """Connect each neuron to `num_conn` different ones at random, all equally likely.
+
+        Args:
+            shape: The shape of the matrix, (m, k).
+            num_conn: How many elements each slice has.
+            weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
+            seed: An integer; None for a new one.
+            backend: The name of the kernel for products; None for the default.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            ValueError: If `num_conn` is out of range.
+        """
+        size = checked_shape(f"{cls.__name__}.random", shape)
+        start = connectivity.checked_seed(seed)
+        indices = connectivity.fixed_rows(size[cls._axis], size[1 - cls._axis], num_conn, start)
+        data = connectivity.drawn_weights(weights, indices.shape, start)
+        # device_put keeps the memory that was drawn into, on a CPU; asarray would copy it.
+        known: dict[str, Any] = {"check_structure": False, "indices_sorted": True, "indices_within": True}
+        return cls(data, jax.device_put(indices), shape=size, backend=backend, **known)
+
+    @classmethod
+    def fromdense(cls, mat: ArrayLike, *, num_conn: int | None = None, backend: str | None = None) -> Self:
+        """Store the nonzero elements of a dense matrix.
+
+        All slices must have the same number of them, or at most `num_conn`: then they are filled up with weights of
+        zero.
+
+        Args:
+            mat: A dense matrix, (m, k), or a quantity of one.
+            num_conn: How many elements each slice stores; None for the number that all have.
+            backend: The name of the kernel for products; None for the default.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
+            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
+        """
+        mat = checked_dense(cls.__name__, mat)
+        known_on_host(f"{cls.__name__}.fromdense", units.split(mat)[0])
+        return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
+
+    @classmethod
+    def fromscipy(cls, matrix: PyTree, *, num_conn: int | None = None) -> Self:  # type: ignore[override]
+        """Convert a sparse matrix or array of SciPy, under the conditions of `fromdense`.
+
+        Args:
+            matrix: A sparse matrix or array of `scipy.sparse`, in any format.
+            num_conn: How many elements each slice stores; None for the number that all have.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
+        """
+        return cls.fromsparse(matrix, num_conn=num_conn)
+
+    @classmethod
+    def fromsparse(cls, matrix: PyTree, *, num_conn: int | None = None) -> Self:
+        """Convert a sparse matrix of another format, or of SciPy, under the conditions of `fromdense`.
+
+        Args:
+            matrix: A matrix of this package, or of `scipy.sparse`.
+            num_conn: How many elements each slice stores; None for the number that all have.
+
+        Returns:
+            The matrix.
+
+        Raises:
+            RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
+            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
+        """
+        where = cls.__name__
+        matrix = cls._compressed(matrix) if is_scipy(matrix) else matrix
+        cut = matrix.tocsc() if cls._axis else matrix.tocsr()
+        indptr, indices = known_on_host(where, cut.indptr, cut.indices)
+        counts = np.diff(indptr)
+        number = int(counts.max(initial=0)) if num_conn is None else checked_count(where, "num_conn", num_conn)
+        if num_conn is None and (counts != number).any():
+            raise ValueError(
+                f"{where}: from {counts.min()} to {counts.max()} elements a {'column' if cls._axis else 'row'}; "
+                f"pass num_conn={counts.max()}, to fill up with weights of zero"
+            )
+        if (counts > number).any() or number < 0:
+            raise ValueError(
+                f"{where}: num_conn is {number}, but there are up to {counts.max(initial=0)} elements; pass that"
+            )
+        each = indices.itemsize + (0 if cut.data.size == 1 else cut.dtype.itemsize)
+        check_room(where, f"{counts.size} x {number} elements", counts.size * number * each, on_host=True)
+        if cut.data.size == 1 and (counts == number).all():
+            data = cut.data
+        else:
+            numbers, unit = units.split(cut.data)
+            flat = jnp.broadcast_to(numbers, indices.shape)
+            data = units.join(jnp.zeros((counts.size, number), flat.dtype).at[_slots(indptr)].set(flat), unit)
+        places = np.zeros((counts.size, number), indices.dtype)
+        places[_slots(indptr)] = indices
+        ordered = cut.indices_sorted and bool((counts == number).all())
+        known = {**cut._kept, "indices_within": cut.indices_within and bool((counts == number).all() or matrix.size)}
+        return cls._of(data, (jnp.asarray(places),), matrix.shape, indices_sorted=ordered, **known)
+
+    @property
+    def num_pre(self) -> int:
+        """The number of presynaptic neurons, which is that of rows."""
+        return self.shape[0]
+
+    @property
+    def num_post(self) -> int:
+        """The number of postsynaptic neurons, which is that of columns."""
+        return self.shape[1]
+
+    @property
+    def num_conn(self) -> int:
+        """The number of elements of each slice."""
+        return int(self.indices.shape[1])
+
+    def _cut(self) -> Any:
+        """Return the same elements, in the same order, compressed."""
+        slices, number = self.indices.shape
+        indptr = checked_indptr(type(self).__name__, np.arange(slices + 1, dtype=np.int64) * number, slices * number)
+        structure = (self.indices.reshape(-1), indptr)
+        return self._compressed._of(self._flat(), structure, self.shape, **self._shared)
+
+    def _sorted_places(self) -> Any:
+        return self._cut()._sorted_places()
+
+    def _by_rows(self) -> Any:
+        return self._cut()._by_rows()
+
+    def _updated(self, post: bool, *operands: Any) -> Any:
+        if post ^ bool(self._axis):  # the neurons that spike are those in `indices`
+            return self.with_data(self._as_stored(self._cut()._updated(post, *operands).data))
+        return super()._updated(post, *operands)
+
+    def _as_stored(self, data: Any) -> Any:
+        numbers, unit = units.split(data)
+        return units.join(numbers.reshape(self.indices.shape), unit)
+
+
+def _slots(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slice of each element, and its place in the slice."""
+    slices = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    return slices, np.arange(indptr[-1]) - indptr[slices]
 
 
 @register_pair

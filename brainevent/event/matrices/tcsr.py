@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from ... import _units as units
 from ...typing import ArrayLike, DTypeLike, IndexLike
 from ..saved import register_pair
-from .buffers import TURNED
+from .base import TURNED
 from .compressed import Compressed
 from .csc import CSC
 from .csr import CSR

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators other than products: what they do at a stored element, for the walks in `each.py`."""
+"""Operators other than products: what they do at a stored element, most of them in the walks of `each.py`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,23 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba import half, inner
-from . import each, laws
+from . import each
 from .events import next_event
-from .rows import Rows
+from .rows import Rows, unsigned
+from .terms import adding as adding_to_sums
+from .terms import product
 
-__all__ = ["adding", "copied", "gathered_back", "nothing", "updated", "updated_columns", "updated_rows"]
+__all__ = [
+    "adding",
+    "copied",
+    "gathered_back",
+    "nothing",
+    "updated",
+    "updated_columns",
+    "updated_rows",
+    "values_of_columns",
+    "values_of_rows",
+]
 
 _HALVES = {
     "float16": (half.from_float16, half.to_float16),
@@ -24,8 +36,8 @@ _HALVES = {
 @functools.cache
 def copied(dtype: str, rows: Rows, *, homogeneous: bool) -> Any:
     """Return `kernel((weights,), structure, chosen, out)`, which writes chosen rows as dense ones."""
-    law = laws.product(dtype, event=True, homogeneous=homogeneous)
-    common, weight, place, add = law.common, law.weight, rows.place, laws.adding(law, rows)
+    of = product(dtype, event=True, homogeneous=homogeneous)
+    common, weight, place, add = of.common, of.weight, rows.place, adding_to_sums(of, rows)
 
     @inner
     def at(operands: Any, structure: Any, out: Any, i: Any, j: Any, column: Any) -> None:
@@ -113,3 +125,47 @@ def nothing(dtype: str) -> Any:
         return inner(lambda: 0)
     _, store = _HALVES[dtype]
     return inner(lambda: store(np.float32(0)))
+
+
+# ---- values of synapses times values of neurons: `kernel(y, w, structure, out)`
+
+
+@functools.cache
+def values_of_rows(rows: Rows) -> Any:
+    """Return the kernel that multiplies each element with the value of its row; columns are not read."""
+    bounds, whole = rows.bounds, rows.within
+
+    @inner
+    def of_rows(y: Any, w: Any, structure: Any, out: Any) -> None:
+        if not whole:
+            out[:] = 0
+        for b in range(out.shape[0]):
+            values, weights, found = y[min(b, y.shape[0] - 1)], w[min(b, w.shape[0] - 1)], out[b]
+            for row in range(unsigned(values.shape[0])):
+                begin, end = bounds(structure, row)
+                value = values[row]
+                for j in range(begin, end):
+                    found[j] = weights[j] * value
+
+    return of_rows
+
+
+@functools.cache
+def values_of_columns(rows: Rows) -> Any:
+    """Return the kernel that multiplies each element with the value of its column; row pointers are not read."""
+    assert rows.columns is not None
+    has, columns = rows.has, rows.columns
+
+    @inner
+    def of_columns(y: Any, w: Any, structure: Any, out: Any) -> None:
+        indices = columns(structure)
+        for b in range(out.shape[0]):
+            values, weights, found = y[min(b, y.shape[0] - 1)], w[min(b, w.shape[0] - 1)], out[b]
+            for j in range(unsigned(out.shape[1])):
+                column = unsigned(indices[j])
+                if has(column, values.shape[0]):
+                    found[j] = weights[j] * values[column]
+                else:
+                    found[j] = 0
+
+    return of_columns

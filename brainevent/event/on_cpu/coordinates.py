@@ -13,14 +13,14 @@ from typing import Any
 
 from ...backends.numba import inner
 from .events import no_event
-from .laws import Law, adding
 from .rows import BLOCK, is_there, unsigned
+from .terms import Terms, adding
 
-__all__ = ["Elements", "coordinates", "gather_element_columns", "gather_elements"]
+__all__ = ["Coordinates", "coordinates", "gather_element_columns", "gather_elements"]
 
 
 @dataclass(frozen=True)
-class Elements:
+class Coordinates:
     """What these walks need of a format: the sum to which element j adds, and its source; see `Rows` for the rest.
 
     `structure(*arrays, transpose=...)` makes of an operator's arrays the tuple that the others are given.
@@ -34,9 +34,9 @@ class Elements:
 
 
 @functools.cache
-def coordinates(*, within: bool) -> Elements:
+def coordinates(*, within: bool) -> Coordinates:
     """Return elements with an array of rows and one of columns."""
-    return Elements(
+    return Coordinates(
         into=inner(lambda structure, j: structure[0][j]),
         out_of=inner(lambda structure, j: structure[1][j]),
         stored=inner(lambda structure: structure[0].shape[0]),
@@ -53,15 +53,15 @@ def _is_silent(x: Any) -> bool:
     return start >= x.size
 
 
-def gather_elements(law: Law, elements: Elements) -> Any:
+def gather_elements(of: Terms, elements: Coordinates) -> Any:
     """Return the kernel for a vector x."""
-    event, common, weight, counts, term, nothing = law.event, law.common, law.weight, law.counts, law.term, law.nothing
+    event, common, weight, counts, term, nothing = of.event, of.common, of.weight, of.counts, of.term, of.nothing
     into, out_of, stored, has, add = (
         elements.into,
         elements.out_of,
         elements.stored,
         elements.has,
-        adding(law, elements),
+        adding(of, elements),
     )
 
     @inner
@@ -80,10 +80,10 @@ def gather_elements(law: Law, elements: Elements) -> Any:
     return gather_elements
 
 
-def gather_element_columns(law: Law, elements: Elements) -> Any:
+def gather_element_columns(of: Terms, elements: Coordinates) -> Any:
     """Return the kernel for each column of a matrix x."""
-    event, common, weight, counts, term, merge = law.event, law.common, law.weight, law.counts, law.term, law.merge
-    into, out_of, stored, has, nothing = elements.into, elements.out_of, elements.stored, elements.has, law.nothing
+    event, common, weight, counts, term, merge = of.event, of.common, of.weight, of.counts, of.term, of.merge
+    into, out_of, stored, has, nothing = elements.into, elements.out_of, elements.stored, elements.has, of.nothing
 
     @inner
     def gather_element_columns(weights: Any, structure: Any, x: Any, out: Any) -> None:

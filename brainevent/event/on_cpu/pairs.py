@@ -12,15 +12,15 @@ from typing import Any
 
 from ...backends.numba import inner
 from . import each
-from .coordinates import Elements
-from .laws import ANY_ORDER
+from .coordinates import Coordinates
 from .rows import Rows, unsigned
+from .terms import ANY_ORDER
 
 __all__ = ["per_element", "putting"]
 
 
 @functools.cache
-def per_element(rows: Rows | Elements, *, event: bool, silent: bool, by_rows: bool) -> Any:
+def per_element(rows: Rows | Coordinates, *, event: bool, silent: bool, by_rows: bool) -> Any:
     """Return the kernel; `by_rows` says that x, the side with events or zeros that are left out, is that of rows."""
     walk = each.in_active_rows if by_rows and (event or silent) else each.in_rows
     chosen = _per_element(rows, _term(event=event, silent=silent, by_rows=by_rows), walk)
@@ -49,8 +49,8 @@ def _all_finite(values: Any) -> bool:
     return total == zero
 
 
-def _per_element(rows: Rows | Elements, term: Any, walk: Any) -> Any:
-    if isinstance(rows, Elements):
+def _per_element(rows: Rows | Coordinates, term: Any, walk: Any) -> Any:
+    if isinstance(rows, Coordinates):
         return _of_elements(rows, term)
     has, place = rows.has, rows.place
     put = putting(rows)
@@ -68,7 +68,7 @@ def _per_element(rows: Rows | Elements, term: Any, walk: Any) -> Any:
     return walk(at, rows, fastmath=ANY_ORDER)
 
 
-def _of_elements(elements: Elements, term: Any) -> Any:
+def _of_elements(elements: Coordinates, term: Any) -> Any:
     row_of, column_of, stored, has = elements.into, elements.out_of, elements.stored, elements.has
 
     @inner(fastmath=ANY_ORDER)

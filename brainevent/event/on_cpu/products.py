@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which walk computes a product with a sparse matrix, by one thread or several."""
+"""Kernels of products, `kernel(weights, structure, x, out)`: which walk, by one thread or shared by several.
+
+For `A @ x`, threads share the rows. For `A.T @ x` each thread has sums of its own, which are merged in the end. That
+pays if there are more elements than sums, so with few events fewer threads share them. If rows are sorted and not
+short, each thread adds some columns of all rows instead, unless there are far more elements than sums: then whole rows
+are faster.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +13,22 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from . import coordinates, shared, visits, walks
-from .coordinates import Elements
-from .laws import Law
-from .rows import Rows
-from .threads import are_long, are_worth_it
+import numba
+import numpy as np
 
-__all__ = ["kernel"]
+from ...backends.numba import inner
+from . import coordinates, visits, walks
+from .coordinates import Coordinates
+from .rows import Rows
+from .terms import Terms
+from .threads import IN_THREADS, are_long, are_worth_it, of_events, of_rows, threads_for, threads_for_columns
+
+__all__ = ["in_rows", "kernel", "merging"]
 
 
 def kernel(
-    law: Law,
-    rows: Rows | Elements,
+    of: Terms,
+    rows: Rows | Coordinates,
     arrays: Sequence[Any],
     *,
     number: int,
@@ -27,14 +37,15 @@ def kernel(
     ndim: int,
     in_order: bool = False,
 ) -> tuple[Any, tuple[Any, ...]]:
-    """Return the kernel of a matrix with a law, for an x of rank `ndim`, and the structure that the kernel takes.
+    """Return the kernel of a matrix with the terms of a law, and the structure that the kernel takes.
 
-    `number` is that of rows, `stored` that of elements, and `in_order` says whether the columns of each row ascend.
+    `number` is that of rows, `stored` that of elements, `ndim` the rank of x, and `in_order` says whether the columns
+    of each row ascend.
     """
-    if isinstance(rows, Elements):
-        return _of_elements(law, rows, ndim=ndim), rows.structure(*arrays, transpose=transpose)
+    if isinstance(rows, Coordinates):
+        return _of_elements(of, rows, ndim=ndim), rows.structure(*arrays, transpose=transpose)
     found = _of_rows(
-        law,
+        of,
         rows,
         transpose=transpose,
         ndim=ndim,
@@ -45,24 +56,111 @@ def kernel(
 
 
 @functools.cache
-def _of_elements(law: Law, elements: Elements, *, ndim: int) -> Any:
+def _of_elements(of: Terms, elements: Coordinates, *, ndim: int) -> Any:
     make = coordinates.gather_element_columns if ndim == 2 else coordinates.gather_elements
-    return make(law, elements)
+    return make(of, elements)
 
 
 @functools.cache
-def _of_rows(law: Law, rows: Rows, *, transpose: bool, ndim: int, threads: bool, long: bool) -> Any:
-    walk = _walk(law, rows, transpose=transpose, ndim=ndim)
+def _of_rows(of: Terms, rows: Rows, *, transpose: bool, ndim: int, threads: bool, long: bool) -> Any:
+    walk = _walk(of, rows, transpose=transpose, ndim=ndim)
     if not threads:
-        return shared.by_one_thread(walk, transpose=transpose)
-    if long and law.event and transpose and ndim == 1 and rows.columns:
-        return shared.in_rows_or_columns(walk, visits.scatter_part(law, rows), law, rows)
-    return shared.in_rows(walk, law, rows, transpose=transpose)
+        return by_one_thread(walk, transpose=transpose)
+    if long and of.event and transpose and ndim == 1 and rows.columns:
+        return in_rows_or_columns(walk, visits.scatter_part(of, rows), of, rows)
+    return in_rows(walk, of, rows, transpose=transpose)
 
 
-def _walk(law: Law, rows: Rows, *, transpose: bool, ndim: int) -> Any:
+def _walk(of: Terms, rows: Rows, *, transpose: bool, ndim: int) -> Any:
     if not transpose:
-        return walks.gather_columns(law, rows) if ndim == 2 else walks.gather(law.gathered or law, rows)
-    if law.event:
-        return visits.scatter_event_columns(law, rows) if ndim == 2 else visits.scatter_events(law, rows)
-    return walks.scatter_columns(law, rows) if ndim == 2 else walks.scatter(law, rows)
+        return walks.gather_columns(of, rows) if ndim == 2 else walks.gather(of.gathered or of, rows)
+    if of.event:
+        return visits.scatter_event_columns(of, rows) if ndim == 2 else visits.scatter_events(of, rows)
+    return walks.scatter_columns(of, rows) if ndim == 2 else walks.scatter(of, rows)
+
+
+# ---- by one thread, or several
+
+
+def by_one_thread(walk: Any, *, transpose: bool) -> Any:
+    """Return the kernel that walks through all rows."""
+    fastmath = walk.targetoptions.get("fastmath", False)
+    name = walk.py_func.__name__
+    walk = inner(inline="always")(walk.py_func)  # inlined, as a separate function would be optimized twice
+
+    def kernel(weights: Any, structure: Any, x: Any, out: Any) -> None:
+        number = x.shape[0] if transpose else out.shape[0]
+        walk(weights, structure, x, np.int64(0), np.int64(number), out)
+
+    kernel.__name__ = name
+    return inner(fastmath=fastmath)(kernel)
+
+
+def in_rows(walk: Any, of: Terms, rows: Rows, *, transpose: bool) -> Any:
+    """Return the kernel in which threads share the rows."""
+    stored, merge = rows.stored, merging(of)
+
+    @inner(parallel=dict(IN_THREADS))
+    def in_threads(weights: Any, structure: Any, x: Any, out: Any) -> None:
+        number = x.shape[0] if transpose else out.shape[0]
+        elements = stored(structure)
+        threads = threads_for(of_events(elements, x), out.size) if transpose else threads_for(elements, 0)
+        if threads < 2:
+            walk(weights, structure, x, np.int64(0), number, out)
+        elif transpose:
+            sums = np.empty((threads,) + out.shape, out.dtype)  # noqa: RUF005 - Numba knows no other way
+            for thread in numba.prange(threads):
+                first, last = of_rows(number, thread, threads)
+                walk(weights, structure, x, first, last, sums[thread])
+            merge(sums.reshape(threads, out.size), out.reshape(out.size))
+        else:
+            for thread in numba.prange(threads):
+                first, last = of_rows(number, thread, threads)
+                walk(weights, structure, x, first, last, out)
+
+    return in_threads
+
+
+def in_rows_or_columns(walk: Any, of_part: Any, of: Terms, rows: Rows) -> Any:
+    """Return the kernel of a transposed product in which threads share the rows, or the sums."""
+    stored, merge = rows.stored, merging(of)
+
+    @inner(parallel=dict(IN_THREADS))
+    def in_rows_or_columns(weights: Any, structure: Any, x: Any, out: Any) -> None:
+        number, size = x.shape[0], out.shape[0]
+        elements, row = of_events(stored(structure), x), stored(structure) // max(1, number)
+        by_columns = threads_for_columns(elements, size, row)
+        threads = by_columns if by_columns else threads_for(elements, size)
+        if threads < 2:
+            walk(weights, structure, x, np.int64(0), number, out)
+            return
+        sums = np.empty((0 if by_columns else threads, size), out.dtype)
+        for thread in numba.prange(threads):
+            if by_columns:
+                first, last = of_rows(size, thread, threads)
+                of_part(weights, structure, x, first, last, out)
+            else:
+                first, last = of_rows(number, thread, threads)
+                walk(weights, structure, x, first, last, sums[thread])
+        if not by_columns:
+            merge(sums, out)
+
+    return in_rows_or_columns
+
+
+def merging(of: Terms) -> Any:
+    """Return a function that merges the sums of all threads; each thread merges some columns."""
+    merge = of.merge
+
+    @inner(parallel=dict(IN_THREADS))
+    def merge_sums(sums: Any, out: Any) -> None:
+        threads, size = sums.shape
+        for thread in numba.prange(threads):
+            first, last = of_rows(size, thread, threads)
+            for i in range(first, last):
+                total = sums[0, i]
+                for other in range(1, threads):
+                    total = merge(total, sums[other, i])
+                out[i] = total
+
+    return merge_sums

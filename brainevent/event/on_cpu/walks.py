@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba import inner
-from .laws import ANY_ORDER, Law, adding, index_test
 from .rows import Rows
+from .terms import ANY_ORDER, Terms, adding, index_test
 
 __all__ = ["gather", "gather_columns", "scatter", "scatter_columns"]
 
 
-def gather(law: Law, rows: Rows) -> Any:
+def gather(of: Terms, rows: Rows) -> Any:
     """Return the walk that adds up each row for a vector x."""
-    common, weight, counts, start, add, finish = law.common, law.weight, law.counts, law.start, law.add, law.finish
-    bounds, column, place, has = rows.bounds, rows.column, rows.place, index_test(law, rows)
+    common, weight, counts, start, add, finish = of.common, of.weight, of.counts, of.start, of.add, of.finish
+    bounds, column, place, has = rows.bounds, rows.column, rows.place, index_test(of, rows)
 
-    @inner(fastmath=False if law.tests else ANY_ORDER)
+    @inner(fastmath=False if of.tests else ANY_ORDER)
     def gather(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
         one = common(weights)
         for row in range(np.uint64(first), np.uint64(last)):
@@ -39,9 +39,9 @@ def gather(law: Law, rows: Rows) -> Any:
     return gather
 
 
-def gather_columns(law: Law, rows: Rows) -> Any:
+def gather_columns(of: Terms, rows: Rows) -> Any:
     """Return the walk that adds up each row for each column of a matrix x."""
-    common, weight, counts, term, merge, nothing = law.common, law.weight, law.counts, law.term, law.merge, law.nothing
+    common, weight, counts, term, merge, nothing = of.common, of.weight, of.counts, of.term, of.merge, of.nothing
     bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
 
     @inner
@@ -62,10 +62,10 @@ def gather_columns(law: Law, rows: Rows) -> Any:
     return gather_columns
 
 
-def scatter(law: Law, rows: Rows) -> Any:
+def scatter(of: Terms, rows: Rows) -> Any:
     """Return the walk that adds each row to the sums of its columns, times a vector x."""
-    common, weight, counts, term, add = law.common, law.weight, law.counts, law.term, adding(law, rows)
-    bounds, column, place, nothing = rows.bounds, rows.column, rows.place, law.nothing
+    common, weight, counts, term, add = of.common, of.weight, of.counts, of.term, adding(of, rows)
+    bounds, column, place, nothing = rows.bounds, rows.column, rows.place, of.nothing
 
     @inner
     def scatter(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
@@ -82,9 +82,9 @@ def scatter(law: Law, rows: Rows) -> Any:
     return scatter
 
 
-def scatter_columns(law: Law, rows: Rows) -> Any:
+def scatter_columns(of: Terms, rows: Rows) -> Any:
     """Return the same walk for each column of a matrix x."""
-    common, weight, counts, term, merge, nothing = law.common, law.weight, law.counts, law.term, law.merge, law.nothing
+    common, weight, counts, term, merge, nothing = of.common, of.weight, of.counts, of.term, of.merge, of.nothing
     bounds, column, place, has = rows.bounds, rows.column, rows.place, rows.has
 
     @inner

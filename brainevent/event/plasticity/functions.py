@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of compressed matrices after spikes: synapses of neurons that spiked add the trace of the other end.
+"""Weights after spikes: synapses of neurons that spiked add the trace of the other end.
 
 Amplitudes, signs and decay are in the trace, which the caller scales. A spike is True, or a number that is not zero,
 and counts once. Then all weights are clipped to `w_min` and `w_max`, if these are given: numbers, or arrays that
@@ -16,14 +16,21 @@ from ...typing import ArrayLike, IndexLike
 from ..csr.conversions import turned_once
 from ..csr.format import CSR
 from ..structure import checked_shape
-from .calls import INDEXED, ROWS, on_post, on_pre
+from .calls import COLUMNS_OF_DENSE, INDEXED, ROWS, ROWS_OF_DENSE, SLICES, on_post, on_pre
+from .checked import dense_shape
 
 __all__ = [
     "update_csc_on_binary_post",
     "update_csc_on_binary_pre",
     "update_csr_on_binary_post",
     "update_csr_on_binary_pre",
+    "update_dense_on_binary_post",
+    "update_dense_on_binary_pre",
+    "update_fixed_post_conn_on_binary_pre",
+    "update_fixed_pre_conn_on_binary_post",
 ]
+
+# ---- compressed matrices
 
 
 def update_csr_on_binary_pre(
@@ -233,3 +240,189 @@ def update_csc_on_binary_post(
     """
     where, shape = "update_csc_on_binary_post", checked_shape("update_csc_on_binary_post", shape)
     return on_post(ROWS, where, weight, (indices, indptr), post_spike, pre_trace, (w_min, w_max), shape, backend, after)
+
+
+# ---- dense matrices, and those with rows or columns of equal length
+
+
+def update_dense_on_binary_pre(
+    weight: ArrayLike,
+    pre_spike: ArrayLike,
+    post_trace: ArrayLike,
+    w_min: ArrayLike | None = None,
+    w_max: ArrayLike | None = None,
+    *,
+    backend: str | None = None,
+    after: ArrayLike | None = None,
+) -> jax.Array:
+    """Add the postsynaptic trace to the rows of presynaptic neurons that spiked, in a dense matrix.
+
+    Elements that are zero change, too. Then all weights are clipped to the bounds.
+
+    Args:
+        weight: Floating weights, (n_pre, n_post).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
+        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
+        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
+            for none.
+        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
+        backend: The name of the kernel to use; None for the default.
+        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
+
+    Returns:
+        The new weights, in the shape, dtype, unit and order of the old ones.
+
+    Raises:
+        TypeError: If the weights are not floating, or traces are complex.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.update_dense_on_binary_pre(jnp.zeros((2, 2)), jnp.array([False, True]), jnp.array([1.0, 2.0]))
+        Array([[0., 0.],
+               [1., 2.]], dtype=float32)
+    """
+    where = "update_dense_on_binary_pre"
+    shape = dense_shape(where, weight)
+    return on_pre(ROWS_OF_DENSE, where, weight, (), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
+
+
+def update_dense_on_binary_post(
+    weight: ArrayLike,
+    pre_trace: ArrayLike,
+    post_spike: ArrayLike,
+    w_min: ArrayLike | None = None,
+    w_max: ArrayLike | None = None,
+    *,
+    backend: str | None = None,
+    after: ArrayLike | None = None,
+) -> jax.Array:
+    """Add the presynaptic trace to the columns of postsynaptic neurons that spiked, in a dense matrix.
+
+    Elements that are zero change, too. Then all weights are clipped to the bounds.
+
+    Args:
+        weight: Floating weights, (n_pre, n_post).
+        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
+        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
+            for none.
+        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
+        backend: The name of the kernel to use; None for the default.
+        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
+
+    Returns:
+        The new weights, in the shape, dtype, unit and order of the old ones.
+
+    Raises:
+        TypeError: If the weights are not floating, or traces are complex.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> brainevent.update_dense_on_binary_post(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([False, True]))
+        Array([[0., 1.],
+               [0., 2.]], dtype=float32)
+    """
+    where = "update_dense_on_binary_post"
+    shape = dense_shape(where, weight)
+    return on_post(COLUMNS_OF_DENSE, where, weight, (), post_spike, pre_trace, (w_min, w_max), shape, backend, after)
+
+
+def update_fixed_post_conn_on_binary_pre(
+    data: ArrayLike,
+    indices: IndexLike,
+    pre_spike: ArrayLike,
+    post_trace: ArrayLike,
+    w_min: ArrayLike | None = None,
+    w_max: ArrayLike | None = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: ArrayLike | None = None,
+) -> jax.Array:
+    """Add the postsynaptic trace to the weights of presynaptic neurons that spiked, with c targets for each.
+
+    This is the update of a `FixedNumPerPre`. Only the rows of neurons that spiked are read.
+
+    Args:
+        data: Floating weights, (n_pre, c).
+        indices: The c postsynaptic neurons of each presynaptic one, int32 or int64, (n_pre, c).
+        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
+        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
+        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
+            for none.
+        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
+        shape: The shape of the matrix, (n_pre, n_post).
+        backend: The name of the kernel to use; None for the default.
+        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
+
+    Returns:
+        The new weights, in the shape, dtype, unit and order of the old ones.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, spikes, trace = jnp.array([[0, 2], [1, 2]]), jnp.array([False, True]), jnp.array([1.0, 2.0, 3.0])
+        >>> brainevent.update_fixed_post_conn_on_binary_pre(jnp.zeros((2, 2)), indices, spikes, trace, shape=(2, 3))
+        Array([[0., 0.],
+               [2., 3.]], dtype=float32)
+    """
+    where, shape = "update_fixed_post_conn_on_binary_pre", checked_shape("update_fixed_post_conn_on_binary_pre", shape)
+    return on_pre(SLICES, where, data, (indices,), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
+
+
+def update_fixed_pre_conn_on_binary_post(
+    data: ArrayLike,
+    indices: IndexLike,
+    pre_trace: ArrayLike,
+    post_spike: ArrayLike,
+    w_min: ArrayLike | None = None,
+    w_max: ArrayLike | None = None,
+    *,
+    shape: tuple[int, int],
+    backend: str | None = None,
+    after: ArrayLike | None = None,
+) -> jax.Array:
+    """Add the presynaptic trace to the weights of postsynaptic neurons that spiked, with c sources for each.
+
+    This is the update of a `FixedNumPerPost`. Only the rows of neurons that spiked are read.
+
+    Args:
+        data: Floating weights, (n_post, c).
+        indices: The c presynaptic neurons of each postsynaptic one, int32 or int64, (n_post, c).
+        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
+        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
+        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
+            for none.
+        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
+        shape: The shape of the matrix, (n_pre, n_post).
+        backend: The name of the kernel to use; None for the default.
+        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
+
+    Returns:
+        The new weights, in the shape, dtype, unit and order of the old ones.
+
+    Raises:
+        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
+        ValueError: If concrete indices are out of range.
+        ShapeError: If the shapes do not fit each other.
+        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
+
+    Examples:
+        >>> import jax.numpy as jnp, brainevent
+        >>> indices, trace, spikes = jnp.array([[0], [1], [1]]), jnp.array([1.0, 2.0]), jnp.array([True, False, True])
+        >>> brainevent.update_fixed_pre_conn_on_binary_post(jnp.zeros((3, 1)), indices, trace, spikes, shape=(2, 3))
+        Array([[1.],
+               [0.],
+               [2.]], dtype=float32)
+    """
+    where, shape = "update_fixed_pre_conn_on_binary_post", checked_shape("update_fixed_pre_conn_on_binary_post", shape)
+    return on_post(SLICES, where, data, (indices,), post_spike, pre_trace, (w_min, w_max), shape, backend, after)

@@ -16,7 +16,7 @@ from ..description import Description, Shape
 from ..fixed.format import FIXED
 from ..laws.values import VALUES
 from ..structure import checked_shape
-from .values import values
+from .calls import values
 
 __all__ = ["OF_VECTORS", "cscmm_dt2t", "cscmv_dt2t", "csrmm_dt2t", "csrmv_dt2t", "fcnmm_dt2t", "fcnmv_dt2t"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...backends.numba import half, inner, prefetch
 from .rows import Rows, is_there, unsigned
 
-__all__ = ["ANY_ORDER", "Law", "adding", "fetching", "index_test", "product"]
+__all__ = ["ANY_ORDER", "Terms", "adding", "fetching", "index_test", "product"]
 
 ANY_ORDER = {"reassoc", "nsz"}  # of additions, which then become vectors
 _HALF = np.uint64(8)  # weights of 64 bits that memory sends together
@@ -21,14 +21,15 @@ _LOADS = {"float16": half.from_float16, "bfloat16": half.from_bfloat16}
 
 
 @dataclasses.dataclass(frozen=True)
-class Law:
+class Terms:
     """What a walk does at an element with a weight, where x has a value; all functions are compiled.
 
     `common(weights)` is the weight of all elements, if they have one, and `weight(common, weights, place)` that of an
     element. Walks that scatter merge the `term(weight, value)` of an element with its sum, by `merge(sum, term)`; all
     sums begin as `nothing(out)`, and values for which `counts(value)` is false are ignored. Walks that gather begin
     with `start(out)`, call `add(total, weight, value)` for values that count, in any order, and write the total by
-    `finish(out, row, total, common)`. A law that `tests` indices is faster with tests, even if all indices are right.
+    `finish(out, row, total, common)`. If they ask for `tests`, walks that test indices are faster, even if all indices
+    are right.
     """
 
     homogeneous: bool
@@ -44,14 +45,14 @@ class Law:
     add: Callable[..., Any]
     finish: Callable[..., Any]
     tests: bool = False
-    gathered: Law | None = None  # the law of walks that gather for a vector, if it is another one
+    gathered: Terms | None = None  # those of walks that gather for a vector, if they are others
 
 
 @functools.cache
-def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False) -> Law:
-    """Return the law of sums of weights with events, or of weights times numbers; if `silent`, zeros are left out."""
+def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False) -> Terms:
+    """Return the terms of sums of weights with events, or of weights times numbers; if `silent`, zeros are left out."""
     load = _LOADS.get(dtype, _itself)
-    law = Law(
+    of = Terms(
         homogeneous=homogeneous,
         wide=dtype == "float64",
         event=event,
@@ -72,13 +73,13 @@ def product(dtype: str, *, event: bool, homogeneous: bool, silent: bool = False)
         ),
         finish=_write,
     )
-    return dataclasses.replace(law, gathered=_count(law)) if event and homogeneous else law
+    return dataclasses.replace(of, gathered=_count(of)) if event and homogeneous else of
 
 
-def _count(law: Law) -> Law:
+def _count(of: Terms) -> Terms:
     """Return the same for events and one weight: events are counted, and the count is multiplied by the weight."""
     return dataclasses.replace(
-        law,
+        of,
         counts=inner(lambda x: True),
         start=inner(lambda out: np.int64(0)),
         add=inner(lambda total, weight, x: total + x),
@@ -109,15 +110,15 @@ def _zero(out: Any) -> Any:
     return out.dtype.type(0)
 
 
-def index_test(law: Law, rows: Rows) -> Callable[..., Any]:
+def index_test(of: Terms, rows: Rows) -> Callable[..., Any]:
     """Return how a walk tests whether an index is in range."""
-    return is_there(within=False) if law.tests else rows.has
+    return is_there(within=False) if of.tests else rows.has
 
 
 @functools.cache
-def adding(law: Law, rows: Rows) -> Callable[..., Any]:
+def adding(of: Terms, rows: Rows) -> Callable[..., Any]:
     """Return a function that adds a term to one of the sums, if its index is in range."""
-    has, merge = rows.has, law.merge
+    has, merge = rows.has, of.merge
 
     @inner
     def add(sums: Any, index: Any, term: Any) -> None:
@@ -128,9 +129,9 @@ def adding(law: Law, rows: Rows) -> Callable[..., Any]:
 
 
 @functools.cache
-def fetching(law: Law, rows: Rows) -> Callable[..., Any]:
+def fetching(of: Terms, rows: Rows) -> Callable[..., Any]:
     """Return a function that prefetches `LINE` elements from j on: the arrays that a format reads, and weights."""
-    fetch_structure, weights_too, wide = rows.fetch, rows.in_order and not law.homogeneous, law.wide
+    fetch_structure, weights_too, wide = rows.fetch, rows.in_order and not of.homogeneous, of.wide
 
     @inner
     def fetch(weights: Any, structure: Any, j: Any) -> None:
