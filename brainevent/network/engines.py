@@ -15,7 +15,7 @@ from .engine import Engine
 from .plan.plan import Plan
 
 if TYPE_CHECKING:
-    from .plan.drawn_synapses import Measure
+    from .plan.drawing import Measure
 
 __all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine", "measure_of"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from .. import _units as units
 from ..errors import ShapeError
 from ..typing import ArrayLike, PyTree
-from .drawn import picture_room, wished
+from .pictured import picture_room, wished
 from .statistics import Statistics, as_float, is_number
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def plot_weights(
     weights, rows, columns = (np.asarray(part) for part in parts)
     weights = np.broadcast_to(weights.astype(float), rows.shape).reshape(-1)
     _check_within(where, rows, columns, shape)
-    return room.draw_weights(room.Elements(weights, rows, columns, shape, dense), wish, label, names)
+    return room.draw_weights(room.PlacedWeights(weights, rows, columns, shape, dense), wish, label, names)
 
 
 def _of_array(where: str, matrix: Any) -> tuple[tuple[Any, Any, Any], bool, tuple[int, int]]:

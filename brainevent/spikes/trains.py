@@ -17,8 +17,8 @@ from ..event.activity import is_active
 from ..event.room import check_array, check_room
 from ..event.saved import savable
 from ..typing import ArrayLike, IndexLike
-from .drawn import Drawn
 from .events import events_in_bits, events_in_order
+from .pictured import Pictured
 from .statistics import as_float, chosen_neurons, milliseconds
 
 __all__ = ["ListedSpikes", "Spikes", "joined"]
@@ -29,7 +29,7 @@ Array = Any
 @savable
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["bits", "mask"], meta_fields=["size", "dt", "first"])
 @dataclass(frozen=True, eq=False, repr=False)
-class Spikes(Drawn):
+class Spikes(Pictured):
     """All spikes of a run, as `brainevent.record` returns them. Times are in milliseconds, rates in Hz.
 
     Spikes are a pytree: `jax.jit` and `jax.vmap` return them, and `spikes[k]` is run k of a batch. Those of

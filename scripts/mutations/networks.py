@@ -65,7 +65,7 @@ MUTANTS = (
     ),
     Mutant(
         "bundles-send-what-has-not-spiked-yet",
-        "network/cpu/on_bundles.py",
+        "network/cpu/on_delivery.py",
         "if sent >= before:",
         "if sent > before:",
         _BUNDLES,
@@ -128,7 +128,7 @@ MUTANTS = (
     ),
     Mutant(
         "checkpoints-read-arrays-of-any-size",
-        "network/run/members.py",
+        "network/run/checkpoint.py",
         "if (dtype, shape) in kinds:",
         "if kinds:",
         ("test_network_checkpoint",),
@@ -149,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "reference-opens-every-gate",
-        "network/reference/neurons.py",
+        "network/reference/program.py",
         "slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)",
         "slope = jax.lax.stop_gradient(surrogate(margin))",
         _REFERENCE,
@@ -171,8 +171,8 @@ MUTANTS = (
     Mutant(
         "gpu-keeps-denormals-that-are-given",
         "network/gpu/arrays.py",
-        "as_words(flushed(state.neurons[p.name][key]))",
-        "as_words(state.neurons[p.name][key])",
+        "self.of.where(words & _EXPONENT, words, words & _SIGN)",
+        "words",
         ("test_network_gpu",),
     ),
     Mutant(
@@ -240,8 +240,8 @@ MUTANTS = (
     ),
     Mutant(
         "gpu-in-jax-begins-the-ring-at-slot-zero",
-        "network/gpu/words.py",
-        "(jnp.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)",
+        "network/gpu/arrays.py",
+        "(self.of.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)",
         "np.int32(0)",
         ("test_network_in_jax",),
     ),

@@ -139,8 +139,8 @@ static u64 clock_ns() { return ticks += 1000; }
 STRUCTURES = {
     "run": ["Net", "unsigned", "unsigned"],
     "place_rows": ["Given", "Rows"],
-    "draw_rows": ["Drawn", "Given", "Rows"],
-    "count_sources": ["Drawn"],
+    "draw_rows": ["Recipe", "Given", "Rows"],
+    "count_sources": ["Recipe"],
     "measure_rows": ["Laid"],
     "lay_rows": ["Laid"],
 }

@@ -13,10 +13,10 @@ from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
-from .legs import Legs
 from .memory import Memory
 from .prepared import PreparedRun
 from .recording import Recording
+from .runs import Legs
 
 __all__ = ["NumbaEngine"]
 

@@ -11,15 +11,13 @@ import numpy as np
 from ..._pieces import copied_in_pieces
 from ...scalar.primitives import flushed
 from ..pages import aligned
-from ..plan.bundles import Bundle, BundledSynapses
+from ..plan.bundles import Bundle, bundled_anyhow, bundles_of, sum_places
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..state import NetworkState
-from .layout import BUNDLE, DELIVERY, FINITE, STRETCHES
 from .native import bundle_address, bundle_function, delivery_address
-from .ring import Ring
-from .spike_lists import SpikeLists
+from .tables import BUNDLE, DELIVERY, FINITE, STRETCHES, Table, address, lines
 from .updates import PopulationArrays, Updates
-from .words import Table, address, lines
+from .waiting import Ring, SpikeLists
 
 __all__ = ["Memory"]
 
@@ -39,19 +37,20 @@ class Memory:
         self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
         self.torn = False  # whether a run was interrupted within a step
         self.fresh = True  # whether no step ran since states were given: they may have denormals
-        self.synapses = BundledSynapses.of(plan.populations, plan.parts, plan.synapses)
-        held = self._held()
-        self._least = max((int(synapses.delays.max()) for synapses in held), default=0)  # steps that sums wait
+        synapses = bundled_anyhow(plan)
+        self.places, self._merged = sum_places(plan.populations, plan.parts), bundles_of(synapses)
+        self._held = [one for one in synapses.held.values() if one.targets.size]
+        self._least = max((int(synapses.delays.max()) for synapses in self._held), default=0)  # steps that sums wait
         self._until = 0  # the step before which all that was given has arrived
-        self.ring = Ring(self.synapses.places, self._least)
+        self.ring = Ring(self.places, self._least)
         self.lists = {p.name: self._lists(p) for p in plan.populations}
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
         self.updates = {
             p.name: Updates(p, self.arrays[p.name], self.lists[p.name], self.ring) for p in plan.populations
         }
         self._alive: list[Any] = []  # what tables point to
-        self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self.synapses.bundles]
-        self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in held]
+        self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self._merged]
+        self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in self._held]
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 
     @property
@@ -111,7 +110,7 @@ class Memory:
         given = [(name, key, rows) for name, keys in state.arriving.items() for key, rows in keys.items()]
         left = max((_last(rows) for _, _, rows in given), default=0)
         self._until = self.step + left if left else 0
-        self.ring = Ring(self.synapses.places, 1)  # empty
+        self.ring = Ring(self.places, 1)  # empty
         self._use_ring(max(left, self._least))
         for name, key, rows in given:
             self.ring.write(name, key, self.step, rows)
@@ -142,7 +141,7 @@ class Memory:
 
     def _use_ring(self, steps: int) -> None:
         """Give the ring slots for a number of steps; it keeps its sums."""
-        ring = Ring(self.synapses.places, steps)
+        ring = Ring(self.places, steps)
         for name, receptor in self.plan.receptors():
             rows = np.zeros((min(ring.slots, self.ring.slots), self.plan.population(name).size), np.int32)
             self.ring.read(name, receptor, self.step, rows)
@@ -150,7 +149,7 @@ class Memory:
         self.ring = ring
         for updates in self.updates.values():
             updates.follow_ring(ring)
-        for synapses, (_, tables) in zip(self._held(), self.deliveries, strict=True):
+        for synapses, (_, tables) in zip(self._held, self.deliveries, strict=True):
             for part, table in enumerate(tables):
                 table.update(self._ring_words(synapses, part))
         for _, tables in self.bundles:
@@ -162,8 +161,8 @@ class Memory:
         for name, keys in arriving.items():
             for key, rows in keys.items():
                 self.ring.read(name, key, self.step, rows)
-        empty = Ring(self.synapses.places, 1)
-        for ahead in range(max((int(bundle.delays[-1]) for bundle in self.synapses.bundles), default=0)):
+        empty = Ring(self.places, 1)
+        for ahead in range(max((int(bundle.delays[-1]) for bundle in self._merged), default=0)):
             for function, tables in self.bundles:
                 for part, table in enumerate(tables):
                     of_step = table.changed(empty.words(part))
@@ -174,12 +173,9 @@ class Memory:
             for sums in empty.parts:
                 sums[...] = 0
 
-    def _held(self) -> list[SynapsePlan]:
-        return [synapses for synapses in self.synapses.held.values() if synapses.targets.size]
-
     def _lists(self, population: PopulationPlan) -> SpikeLists:
-        delays = [int(b.delays[-1]) for b in self.synapses.bundles if b.source == population.name]
-        bounds = [int(bound) for bound in self.synapses.places.bounds[population.name]]
+        delays = [int(b.delays[-1]) for b in self._merged if b.source == population.name]
+        bounds = [int(bound) for bound in self.places.bounds[population.name]]
         return SpikeLists(bounds, 1 + max(delays, default=1))
 
     def _bundle(self, bundle: Bundle) -> list[Table]:
@@ -225,7 +221,7 @@ class Memory:
     def _ring_words(self, synapses: SynapsePlan, part: int) -> dict[str, int]:
         """Return where the sums of a target lie in a part, as if they began with neuron 0."""
         words = self.ring.words(part)
-        shift = int(self.synapses.places.shifts(synapses.target, synapses.receptor)[part])
+        shift = int(self.places.shifts(synapses.target, synapses.receptor)[part])
         return words | {"ring": words["ring"] + 4 * shift}
 
     def _float_states(self, part: int) -> list[Table]:

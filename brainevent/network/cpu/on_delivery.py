@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deliver the spikes of one step through one projection: into the sums of later steps, of one part of its target."""
+"""Deliver spikes to one part of a network: through a projection, or through a bundle of several.
+
+A projection adds the spikes of one step to the sums of later ones. A bundle adds what arrives in one step: the spikes
+of earlier steps, each delay's from its own step.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ import numpy as np
 
 from ...backends.numba import inner, prefetch
 from ...backends.numba.memory import array_at, word
-from .layout import DELIVERY, LINE
 from .on_lists import count_of, spikes_of
+from .tables import BUNDLE, DELIVERY, LINE, STRETCHES
 
-__all__ = ["delivery"]
+__all__ = ["bundle_delivery", "delivery"]
 
 _AHEAD, _ROWS_AHEAD = 16, 8  # spikes between asking where a row begins, asking for the row, and adding it
 _FETCHED = 256  # entries
@@ -24,6 +28,14 @@ def fetch(values, begin, end):  # type: ignore[no-untyped-def]
     """Ask for the entries of a row; of a long row, the processor sees for itself that more follow."""
     for entry in range(begin, min(end, begin + _FETCHED), 64 // values.itemsize):
         prefetch(values, entry)
+
+
+@inner(error_model="numpy")
+def fetch_stretch(values, begin, end):  # type: ignore[no-untyped-def]
+    """Ask for the entries of a stretch of a bundle, the last one included."""
+    fetch(values, begin, end)
+    if begin < end <= begin + _FETCHED:
+        prefetch(values, end - 1)
 
 
 def row_adder(one_weight: bool, one_delay: bool) -> Any:
@@ -84,6 +96,75 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
                 if k >= 0:
                     first = np.int64(spikes[k]) * parts + part
                     add_row(starts[first], starts[first + 1], targets_, weights_, delays_, ring, step, row, mask)
+        return 0
+
+    return deliver
+
+
+_FETCHED = 256  # entries of a stretch: of a longer one, the processor sees for itself that more follow
+
+
+def stretch_adder(one_weight: bool) -> Any:
+    """Return a function that adds stretches of entries to sums."""
+
+    @inner(error_model="numpy", apart=True)
+    def add(begin, end, places, weights, sums):  # type: ignore[no-untyped-def]
+        weight = np.int32(weights[0])
+        for entry in range(begin, end):
+            if not one_weight:
+                weight = np.int32(weights[entry])
+            sums[np.int64(places[entry])] += weight
+
+    @inner(error_model="numpy")
+    def add_found(found, count, starts, places, weights, sums):  # type: ignore[no-untyped-def]
+        for k in range(count):
+            begin, end = starts[found[k]], starts[found[k] + 1]
+            fetch_stretch(places, begin, end)
+            if not one_weight:
+                fetch_stretch(weights, begin, end)
+        for k in range(count):
+            add(starts[found[k]], starts[found[k] + 1], places, weights, sums)
+
+    return add_found
+
+
+def bundle_delivery(places: Any, weights: Any) -> Any:
+    """Return `deliver(table, step, before)` for dtypes of entries; None for one weight for all, an int32.
+
+    It delivers what spikes before a step send to `step`.
+    """
+    weight_type = weights or np.int32
+    add_found = stretch_adder(weights is None)
+
+    @numba.njit(error_model="numpy", nogil=True)
+    def deliver(table, step, before):  # type: ignore[no-untyped-def]
+        parts, part, many = word(table, BUNDLE.parts), word(table, BUNDLE.part), word(table, BUNDLE.many)
+        stretches = word(table, BUNDLE.sources) * parts * many
+        delays = array_at(word(table, BUNDLE.delays), many, np.int64)
+        starts = array_at(word(table, BUNDLE.starts), stretches + 1, np.int64)
+        places_ = array_at(word(table, BUNDLE.places), starts[stretches], places)
+        weights_ = array_at(word(table, BUNDLE.weights), starts[stretches], weight_type)
+        row = word(table, BUNDLE.row)
+        sums = array_at(word(table, BUNDLE.ring) + 4 * row * (step & word(table, BUNDLE.mask)), row, np.int32)
+        found = array_at(word(table, BUNDLE.found), STRETCHES, np.int64)
+        count = np.int64(0)  # no literal: it would make another function of `add_found`
+        for k in range(many):
+            sent = step - delays[k]
+            if sent >= before:
+                continue
+            for other in range(parts):
+                line = word(table, BUNDLE.lists) + 8 * LINE * other
+                spiked = count_of(line, sent)
+                spikes = spikes_of(line, sent, spiked)
+                for i in range(spiked):
+                    stretch = (np.int64(spikes[i]) * parts + part) * many + k
+                    prefetch(starts, stretch)
+                    found[count] = stretch
+                    count += 1
+                    if count == STRETCHES:
+                        add_found(found, count, starts, places_, weights_, sums)
+                        count = np.int64(0)
+        add_found(found, count, starts, places_, weights_, sums)
         return 0
 
     return deliver

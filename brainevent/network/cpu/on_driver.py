@@ -11,8 +11,8 @@ import numpy as np
 from ...backends.numba import inner
 from ...backends.numba.floats import flush_floats, restore_floats
 from ...backends.numba.memory import acquire, array_at, call, put, release, word, yield_thread
-from .layout import ALONE, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
 from .on_lists import count_of, put_count, spikes_of
+from .tables import ALONE, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
 
 __all__ = ["drive", "drive_alone"]
 

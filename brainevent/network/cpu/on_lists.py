@@ -7,7 +7,7 @@ import numpy as np
 
 from ...backends.numba import inner
 from ...backends.numba.memory import array_at, put, word
-from .layout import LIST
+from .tables import LIST
 
 __all__ = ["count_of", "put_count", "spikes_of"]
 

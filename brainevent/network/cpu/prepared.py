@@ -14,13 +14,11 @@ from ..engine import Engine, Repeated, check_whole
 from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, RecordedStep, Wanted
-from .layout import ALONE, FINITE, NOT_FINITE
-from .legs import LEG_SECONDS
 from .memory import Memory
 from .native import drive_alone_function
 from .recording import Recording
-from .runs import Runs
-from .words import Table, address, words_of
+from .runs import LEG_SECONDS, Runs
+from .tables import ALONE, FINITE, NOT_FINITE, Table, address, words_of
 
 __all__ = ["PreparedRun"]
 

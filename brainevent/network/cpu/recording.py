@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..run.recorded import Recorded, RecordedStep, Sample, Wanted
-from .layout import RECORD, SAMPLE
 from .memory import Memory
-from .words import Table, address
+from .tables import RECORD, SAMPLE, Table, address
 
 __all__ = ["Recording"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...scalar.form import Form, Name
 from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.plan import PopulationPlan
-from .layout import UPDATE
+from .tables import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]
 

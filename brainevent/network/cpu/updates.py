@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..plan.plan import PopulationPlan
-from .layout import UPDATE
 from .native import update_address
-from .ring import Ring
-from .spike_lists import SpikeLists
+from .tables import UPDATE, Table, address, lines
 from .update_text import update_of
-from .words import Table, address, lines
+from .waiting import Ring, SpikeLists
 
 __all__ = ["PopulationArrays", "Updates"]
 

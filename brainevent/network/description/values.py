@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import NetworkError
-from ..plan.law import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Law
+from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Distribution
 from .checks import is_integer, is_number
 from .units import factor, plain, split
 
@@ -30,7 +30,7 @@ class Values:
         text: The call that made them, in their unit.
     """
 
-    law: Law
+    law: Distribution
     unit: str | None = None
     text: str = field(default="", compare=False)
 
@@ -59,7 +59,7 @@ def uniform(low: Number, high: Number) -> Values:
     (low, high), unit = _numbers("uniform", low=low, high=high)
     if not low < high:
         raise NetworkError(f"uniform: low is {low:g} and high is {high:g}; pass low < high")
-    return Values(Law(UNIFORM, low, high - low), unit, f"uniform({low:g}, {high:g})")
+    return Values(Distribution(UNIFORM, low, high - low), unit, f"uniform({low:g}, {high:g})")
 
 
 def normal(mean: Number, sd: Number, *, low: Number | None = None, high: Number | None = None) -> Values:
@@ -136,7 +136,7 @@ def exponential(mean: Number) -> Values:
     (mean,), unit = _numbers("exponential", mean=mean)
     if mean == 0:
         raise NetworkError("exponential: mean is 0; pass another number")
-    return Values(Law(EXPONENTIAL, mean, 0.0), unit, f"exponential({mean:g})")
+    return Values(Distribution(EXPONENTIAL, mean, 0.0), unit, f"exponential({mean:g})")
 
 
 def integers(low: int, high: int) -> Values:
@@ -162,7 +162,7 @@ def integers(low: int, high: int) -> Values:
             raise NetworkError(f"integers: {name} is {value!r}; pass an integer from -2**24 to 2**24")
     if not 0 < high - low <= 2**24:
         raise NetworkError(f"integers: low is {low} and high is {high}; pass low < high, at most 2**24 apart")
-    law = Law(INTEGERS, float(low), 1.0, span=int(high) - int(low))
+    law = Distribution(INTEGERS, float(low), 1.0, span=int(high) - int(low))
     return Values(law, text=f"integers({int(low)}, {int(high)})")
 
 
@@ -207,7 +207,7 @@ def _check_sd(where: str, sd: float) -> None:
         raise NetworkError(f"{where}: sd is {sd:g}; pass 0 or a positive number")
 
 
-def _clipped(where: str, kind: int, a: float, b: float, low: float | None, high: float | None) -> Law:
+def _clipped(where: str, kind: int, a: float, b: float, low: float | None, high: float | None) -> Distribution:
     if low is not None and high is not None and not low <= high:
         raise NetworkError(f"{where}: low is {low:g} and high is {high:g}; pass low <= high")
-    return Law(kind, a, b, -math.inf if low is None else low, math.inf if high is None else high)
+    return Distribution(kind, a, b, -math.inf if low is None else low, math.inf if high is None else high)

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Arrays`: states, parameters and sums of a network on a device, and their places in the layout of all engines."""
+"""Where states, sums and parameters of neurons lie on a device: as arrays of NumPy or of JAX, and in its memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...scalar.primitives import flushed
-from ..plan.plan import Plan, PopulationPlan
+from ..plan.plan import Plan
 from ..state import NetworkState
 from .device import Device, held
 from .partition import Partition
-from .recording import as_dtype
 from .structs import common_dtype, population_dtype
-from .text import Kind
+from .text import Kind, extents_of
 
-__all__ = ["Arrays", "Tables", "slots_of"]
+__all__ = ["Arrays", "NeuronPlaces", "Tables", "slots_of", "values_of", "words_of"]
 
-Values = Any
-Params = Mapping[str, Mapping[str, Values]]
-
-
-def as_words(values: Values) -> Values:
-    """Return values as words of 32 bits."""
-    array = np.asarray(values)
-    return array.astype(np.uint32) if array.dtype == bool else np.asarray(array, order="C").view(np.uint32)
+Array = Any
+Params = Mapping[str, Mapping[str, Array]]
+_EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 
 
 def slots_of(plan: Plan) -> int:
@@ -34,75 +28,168 @@ def slots_of(plan: Plan) -> int:
     return 1 + max((plan.rows(*place) for place in plan.receptors()), default=1)
 
 
-class Arrays:
-    """The memory of neurons: a word for each state and place, and a ring of sums for each block."""
+def values_of(words: Array, dtype: Any) -> Array:
+    """Return words of 32 bits as the values that they are."""
+    return words != 0 if np.dtype(dtype).kind == "b" else words.view(dtype)
 
-    def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
-        self.device, self.plan, self.partition = device, plan, partition
-        self.slots = slots_of(plan)
-        self._shape = partition.blocks, partition.per
-        self._all = partition.blocks * partition.per
-        words = max(len(kind.population.rule.states) for kind in kinds)
-        self.words = words
-        self.states = device.memory(4 * words * self._all, "states of neurons")
-        self.ring = device.memory(4 * self.slots * partition.cells * partition.blocks, "sums of pending input")
 
-    def read(self, step: int) -> NetworkState:
-        """Return the state before a step."""
-        words = self.states.download(np.uint32, (self.words, *self._shape))
-        sums = self.ring.download(np.int32, self.partition.ring_shape(self.slots))
-        sums = self.partition.ring_by_block(sums)
-        by_number = [self.partition.by_number(word) for word in words]
-        neurons = {
+@dataclass(frozen=True, eq=False)
+class NeuronPlaces:
+    """Where a kernel has what: `words` for each place of each block, and a ring of `slots` steps for each block.
+
+    Arrays are those of the module `of`: NumPy, or `jax.numpy`, whose values may be traced.
+    """
+
+    plan: Plan
+    partition: Partition
+    slots: int
+    words: int
+    of: Any = np
+
+    def flushed_words(self, values: Array) -> Array:
+        """Return values as words of 32 bits; denormals become zeros of their sign."""
+        values = self.of.asarray(values)
+        if values.dtype == bool:
+            return values.astype(np.uint32)
+        words = values.view(np.uint32)
+        return self.of.where(words & _EXPONENT, words, words & _SIGN) if values.dtype == np.float32 else words
+
+    def states(self, state: NetworkState) -> Array:
+        """Return the states of all neurons (words, blocks x places)."""
+        having = {
+            p.name: [self.of.asarray(state.neurons[p.name][key], array.dtype) for key, array in p.state.items()]
+            for p in self.plan.populations
+        }
+        rows = [
+            self.by_block((name, self.flushed_words(values[k])) for name, values in having.items() if k < len(values))
+            for k in range(self.words)
+        ]
+        return self.of.stack(rows) if rows else np.zeros((0, self.partition.per * self.partition.blocks), np.uint32)
+
+    def neurons(self, words: Array) -> dict[str, dict[str, Array]]:
+        """Return states (words, blocks x places) by population and name."""
+        return {
             p.name: {
-                key: as_dtype(by_number[k][self.partition.numbers(p.name, p.size)], array.dtype)
+                key: values_of(self.of_population(words[k], p.name), array.dtype)
                 for k, (key, array) in enumerate(p.state.items())
             }
             for p in self.plan.populations
         }
-        arriving = {p.name: {r: np.zeros(self._rows(p, r), np.int32) for r in p.quanta} for p in self.plan.populations}
-        for ahead, number, populations in self._receptors():
-            found = self.partition.by_number(sums[:, (step + ahead) % self.slots, self._cells(number)])
-            for p, receptor in populations:
-                arriving[p.name][receptor][ahead] = found[self.partition.numbers(p.name, p.size)]
-        return NetworkState(np.uint32(step), neurons, arriving, self.plan.quanta)
+
+    def ring(self, state: NetworkState) -> Array:
+        """Return the sums of all neurons."""
+        partition, parts = self.partition, []
+        for r, places in enumerate(self._places()):
+            given = (
+                (p.name, self._all_slots(state.arriving[p.name][list(p.quanta)[r]]))
+                for p in self.plan.populations
+                if r < len(p.quanta)
+            )
+            sums = self._by_number(given, np.zeros((self.slots, 0), np.int32))
+            by_place = sums.reshape(self.slots, partition.per, partition.blocks)[:, :places]
+            parts.append(by_place.transpose(2, 0, 1))
+        if not parts:
+            return np.zeros(partition.ring_shape(self.slots), np.int32)
+        return partition.ring_by_block(self.of.roll(self.of.concatenate(parts, 2), self._now(state.step), 1))
+
+    def arriving(self, ring: Array, step: Array, dtype: Callable[[str, str], Any]) -> dict[str, dict[str, Array]]:
+        """Return the sums before a step by population and receptor, in a dtype for each."""
+        partition = self.partition
+        ahead = self.of.roll(partition.ring_by_block(ring), -self._now(step), 1)
+        found: dict[str, dict[str, Array]] = {p.name: {} for p in self.plan.populations}
+        for r, places in enumerate(self._places()):
+            first = partition.reach[r]
+            sums = ahead[:, :, first : first + places].transpose(1, 2, 0).reshape(self.slots, -1)
+            for p in self.plan.populations:
+                if r < len(p.quanta):
+                    receptor, numbers = list(p.quanta)[r], partition.numbers(p.name, p.size)
+                    own = sums[: self.plan.rows(p.name, receptor), numbers]
+                    found[p.name][receptor] = own.astype(dtype(p.name, receptor))
+        return found
+
+    def params(self, params: Params) -> tuple[Array, Array]:
+        """Return the words of parameters that neurons share, after one that is 0, and of those of each neuron."""
+        scalars: list[Array] = [np.uint32(0)]
+        arrays: list[Array] = []
+        for p in self.plan.populations:
+            for value in params[p.name].values():
+                words = self.flushed_words(value)
+                if words.ndim:
+                    arrays.append(self.by_block([(p.name, words)]))
+                else:
+                    scalars.append(words)
+        return self.of.stack(scalars), self.of.concatenate([*arrays, np.zeros(1, np.uint32)])
+
+    def by_block(self, parts: Iterable[tuple[str, Array]]) -> Array:
+        """Return arrays (neurons,) of populations, by name, as one array (blocks x places)."""
+        partition, whole = self.partition, self._by_number(parts, np.zeros(0, np.uint32))
+        return whole.reshape(partition.per, partition.blocks).T.reshape(-1)
+
+    def of_population(self, words: Array, name: str) -> Array:
+        """Return what an array (blocks x places) has for the neurons of a population."""
+        partition, size = self.partition, self.plan.population(name).size
+        by_number = words.reshape(partition.blocks, partition.per).T.reshape(-1)
+        return by_number[partition.numbers(name, size)]
+
+    def _by_number(self, parts: Iterable[tuple[str, Array]], empty: Array) -> Array:
+        """Return arrays of populations side by side, by the numbers of their neurons, with zeros between them."""
+        found, end = [empty], 0
+        for begin, array in sorted(((self.partition.begins[name], array) for name, array in parts), key=lambda x: x[0]):
+            found += [np.zeros((*empty.shape[:-1], begin - end), empty.dtype), array]
+            end = begin + array.shape[-1]
+        rest = self.partition.per * self.partition.blocks - end
+        return self.of.concatenate([*found, np.zeros((*empty.shape[:-1], rest), empty.dtype)], -1)
+
+    def _all_slots(self, sums: Array) -> Array:
+        """Return sums (rows, neurons) with zeros for the other slots."""
+        sums = self.of.asarray(sums).astype(np.int32)
+        return self.of.concatenate([sums, np.zeros((self.slots - sums.shape[0], sums.shape[1]), np.int32)])
+
+    def _places(self) -> list[int]:
+        """Return how many places of a block each receptor has."""
+        return np.diff([*self.partition.reach, self.partition.cells]).tolist()
+
+    def _now(self, step: Array) -> Array:
+        """Return the slot of a step."""
+        return (self.of.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)
+
+
+class Arrays:
+    """The memory of neurons: a word for each state and place, and a ring of sums for each block."""
+
+    def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
+        self.places = NeuronPlaces(plan, partition, slots_of(plan), words_of(kinds))
+        shape = partition.ring_shape(self.slots)
+        self.states = device.memory(4 * self.words * partition.blocks * partition.per, "states of neurons")
+        self.ring = device.memory(4 * int(np.prod(shape)), "sums of pending input")
+
+    @property
+    def slots(self) -> int:
+        """For how many steps there are sums."""
+        return self.places.slots
+
+    @property
+    def words(self) -> int:
+        """How many words a neuron has."""
+        return self.places.words
+
+    def read(self, plan: Plan, step: int) -> NetworkState:
+        """Return the state before a step, in the quanta of a plan."""
+        partition = self.places.partition
+        words = self.states.download(np.uint32, (self.words, partition.blocks * partition.per))
+        sums = self.ring.download(np.int32, partition.ring_shape(self.slots))
+        arriving = self.places.arriving(sums, step, lambda *_: np.int32)
+        return NetworkState(np.uint32(step), self.places.neurons(words), arriving, plan.quanta)
 
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
-        blocks, step = self.partition.blocks, int(state.step)
-        words = np.zeros((self.words, self._all), np.uint32)
-        for k, word in enumerate(words):
-            by_number = np.zeros(self._all, np.uint32)
-            for p in self.plan.populations:
-                for key in list(p.state)[k : k + 1]:
-                    numbers = self.partition.numbers(p.name, p.size)
-                    by_number[numbers] = as_words(flushed(state.neurons[p.name][key]))
-            word[:] = self.partition.by_block(by_number)
-        ring = np.zeros(self.partition.ring_shape(self.slots), np.int32)
-        sums = self.partition.ring_by_block(ring)
-        for ahead, number, populations in self._receptors():
-            cells = sums[:, (step + ahead) % self.slots, self._cells(number)]
-            by_number = np.zeros(cells.size, np.int32)
-            for p, receptor in populations:
-                by_number[self.partition.numbers(p.name, p.size)] = state.arriving[p.name][receptor][ahead]
-            cells[:] = by_number.reshape(-1, blocks).T
-        self.states.upload(words)
-        self.ring.upload(ring)
+        self.states.upload(self.places.states(state))
+        self.ring.upload(self.places.ring(state))
 
-    def _rows(self, population: PopulationPlan, receptor: str) -> tuple[int, int]:
-        return self.plan.rows(population.name, receptor), population.size
 
-    def _receptors(self) -> Iterator[tuple[int, int, list[tuple[PopulationPlan, str]]]]:
-        """For each receptor by number and each step ahead: populations that may have pending input."""
-        for number in range(len(self.partition.reach)):
-            having = [(p, list(p.quanta)[number]) for p in self.plan.populations if len(p.quanta) > number]
-            for ahead in range(max((self._rows(p, receptor)[0] for p, receptor in having), default=0)):
-                yield ahead, number, [(p, r) for p, r in having if self._rows(p, r)[0] > ahead]
-
-    def _cells(self, number: int) -> slice:
-        """Return the cells of a receptor in each block."""
-        ends = (*self.partition.reach, self.partition.cells)
-        return slice(ends[number], ends[number + 1])
+def words_of(kinds: Sequence[Kind]) -> int:
+    """Return how many words a neuron has: the largest number of states."""
+    return max(len(kind.population.rule.states) for kind in kinds)
 
 
 class Tables:
@@ -112,15 +199,14 @@ class Tables:
         self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind], numbers: Mapping[str, int]
     ):
         self.device, self.plan, self.partition, self.numbers = device, plan, partition, numbers
-        receptors, params = max(kind.receptors for kind in kinds), max(len(kind.scalars) for kind in kinds)
-        self._dtype = population_dtype(receptors, params, max(len(kind.drawn) for kind in kinds))
-        self._common_dtype = common_dtype(receptors, params)
+        self._dtype, self._common_dtype = population_dtype(extents_of(kinds)), common_dtype(extents_of(kinds))
 
     def fill(self, params: Params, own: Sequence[Kind]) -> None:
         """Copy all parameters, and the tables of Poisson numbers that follow from them."""
-        scalars: list[Any] = [np.uint32(0)]
-        arrays: list[Values] = []
-        counted: list[Values] = []
+        places = NeuronPlaces(self.plan, self.partition, 0, 0)
+        scalars, arrays = places.params(params)
+        counted: list[Array] = []
+        number, numbers = 1, 0  # of the next scalar, and of the next array
         self._table = np.zeros(len(self.plan.populations), self._dtype)
         self._common = np.zeros(len(self.plan.populations), self._common_dtype)
         for row, common, population, kind in zip(self._table, self._common, self.plan.populations, own, strict=True):
@@ -129,28 +215,18 @@ class Tables:
             row["quantum"][: len(population.quanta)] = list(population.quanta.values())
             values = params[population.name].values()
             for k, value in enumerate(values):
-                words = as_words(flushed(value))
-                if words.ndim:
-                    row["param"][k] = len(arrays)
-                    spread = np.zeros(self.partition.blocks * self.partition.per, np.uint32)
-                    spread[self.partition.slots(population.name, population.size)] = words
-                    arrays.append(spread)
+                if np.ndim(value):
+                    row["param"][k], numbers = numbers, numbers + 1
                 else:
-                    row["param"][k] = len(scalars)
-                    common["p"][k] = words[()]
-                    scalars.append(words[()])
+                    row["param"][k], common["p"][k], number = number, scalars[number], number + 1
             named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, values, strict=True)}
             for k, one in enumerate(kind.drawn):
                 row["counted"][k] = 4 * sum(table.size for table in counted)
                 counted.append(np.append(one.table(named), np.float32(np.inf)))
-        self.scalars, self.arrays, self.counted = (
-            held(self.device, np.concatenate([*parts, np.zeros(1, dtype)]).astype(dtype), what)
-            for parts, dtype, what in (
-                ([np.array(scalars)], np.uint32, "parameters"),
-                (arrays, np.uint32, "parameters of each neuron"),
-                (counted, np.float32, "tables of Poisson numbers"),
-            )
-        )
+        entries = np.concatenate([*counted, np.zeros(1, np.float32)]).astype(np.float32)
+        self.scalars = held(self.device, np.append(scalars, np.uint32(0)), "parameters")
+        self.arrays = held(self.device, arrays, "parameters of each neuron")
+        self.counted = held(self.device, entries, "tables of Poisson numbers")
         self._table["counted"] += np.uint64(self.counted.address)
 
     @property
@@ -160,7 +236,7 @@ class Tables:
 
     def described(
         self, flags: Mapping[str, int], rates: Mapping[str, int], inputs: Mapping[tuple[str, str], Any]
-    ) -> tuple[Values, Values]:
+    ) -> tuple[Array, Array]:
         """Return the table of populations for one run, and what of it is constant during a launch.
 
         `inputs` are address and width by population and receptor.

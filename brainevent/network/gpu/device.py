@@ -23,13 +23,12 @@ from ...scalar.cuda_text import NVRTC_OPTIONS
 from ..pages import aligned
 from ..run.report import in_bytes
 
-__all__ = ["CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_number", "held"]
+__all__ = ["CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_number", "held"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
 _CLUSTERS = 9  # the first number of the compute capability of GPUs with clusters
 _OUT_OF_MEMORY = 2
-
 Array = Any
 
 
@@ -323,3 +322,18 @@ def default_number() -> int:
     """Return the number of the GPU that `jax.default_device` names; 0 if it names none."""
     chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
     return int(chosen.local_hardware_id) if getattr(chosen, "platform", None) == "gpu" else 0
+
+
+class Kernels:
+    """Kernels of a text on a device, for blocks of a number of threads; each is looked up once."""
+
+    def __init__(self, device: Device, text: str, threads: int):
+        self.device, self._text, self._threads = device, text, threads
+        self._found: dict[str, Any] = {}
+
+    def launch(self, entry: str, blocks: int, *structures: Any) -> None:
+        """Run a kernel on structures."""
+        if entry not in self._found:
+            self._found[entry] = self.device.kernel(self._text, entry, 0)
+        parameters = [structure.tobytes() for structure in structures]
+        self.device.launch(self._found[entry], blocks, self._threads, 0, parameters, at_once=False)

@@ -5,30 +5,7 @@
 // Synapse k of a row has the words (row, place), of which the first decides its other end and the second its weight,
 // and the word (row, k) of other keys for its delay. Place is k, but where gaps lead to the row's own neuron.
 
-constexpr u32 REPLACED = 0, DISTINCT = 1, GAPS = 2, ALL = 3, ONE = 4;                 // kinds of rows
-constexpr u32 UNIFORM = 0, NORMAL = 1, LOGNORMAL = 2, EXPONENTIAL = 3, INTEGERS = 4;  // kinds of laws
 constexpr u32 NO_PLACE = 0xFFFFFFFFu;
-
-struct Law {
-    u32 kind;
-    float a, b, low, high;
-    u32 span;
-};
-
-struct Drawn {  // synapses of one projection, row by row
-    u32 kind, rows, ends, skip, by_target, number;  // `number` is how many a row has, unless `counts` says it
-    u32 key0, key1, delay_key0, delay_key1, source_key0, source_key1;
-    u32 own_weights, own_delays;
-    u64 total;  // number of synapses of a projection, each from any source
-    Law weights, delays;
-    float scale;  // of gaps
-    u32 times;    // how many quanta one is in which weights are drawn
-    u32* counts;  // of each row
-    u32* turns;   // of each block of threads and end: ~ of the first turn that drew it, 0 if none did
-    u64* loads;   // of each target: the sum of |weight|; nullptr if nothing is to be measured
-    u64* totals;  // synapses, and weights that rounding changed by more than 2^-9 of their value
-    u32* limits;  // as in `Limits`
-};
 
 struct Limits {
     u32 farthest[5];  // of weights above, below and beside 0, of delays above and below: the farther, the larger
@@ -39,7 +16,7 @@ BE u32 part_of(u32 word, u32 size) { return (u32)(((u64)word * size) >> 32); }
 
 // ---- values
 
-BE float value_of(const Law& of, u32 word) {
+BE float value_of(const Distribution& of, u32 word) {
     float x;
     if (of.kind == UNIFORM) x = be_uniform(word, of.a, of.b);
     else if (of.kind == NORMAL) x = be_normal(word, of.a, of.b);
@@ -49,13 +26,13 @@ BE float value_of(const Law& of, u32 word) {
     return fminf(fmaxf(x, of.low), of.high);
 }
 
-BE int whole_of(const Law& of, u32 word, u32& off) {
+BE int whole_of(const Distribution& of, u32 word, u32& off) {
     const float x = value_of(of, word), nearest = rintf(x);
     off += fabsf(x - nearest) > fabsf(x) * 0x1p-9f;
     return (int)nearest;
 }
 
-BE u32 gap_at(const Drawn& drawn, u32 row, u32 place) {
+BE u32 gap_at(const Recipe& drawn, u32 row, u32 place) {
     return (u32)be_gap(be_bits(row, place, drawn.key0, drawn.key1), drawn.scale);
 }
 
@@ -70,7 +47,7 @@ BE void note(Limits& seen, u32 off, int weight, u32 delay) {
 }
 
 // Measure synapse k of a row, count it, or put it into its row.
-BE void take(const Drawn& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
+BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
     const u32 source = of.source_begin + (drawn.by_target ? end : row), target = drawn.by_target ? row : end;
     if (!drawn.loads && !to.synapses) {
         count_synapse(of, to, source, of.target_begin + target);
@@ -93,11 +70,11 @@ BE void take(const Drawn& drawn, const Given& of, const Rows& to, Limits& seen, 
 
 // R. Floyd's method: turn k of `count` takes what it draws among the first ends, the farther the later the turn; or, if
 // that is taken, the last of them. It is taken if an earlier turn drew it, or took it as its last one.
-BE u32 drawn_in(const Drawn& drawn, u32 row, u32 first, u32 k) {
+BE u32 drawn_in(const Recipe& drawn, u32 row, u32 first, u32 k) {
     return part_of(be_bits(row, k, drawn.key0, drawn.key1), first + k + 1);
 }
 
-BE bool is_taken(const Drawn& drawn, const u32* turns, u32 row, u32 first, u32 k) {
+BE bool is_taken(const Recipe& drawn, const u32* turns, u32 row, u32 first, u32 k) {
     while (true) {
         const u32 end = drawn_in(drawn, row, first, k);
         if (~turns[end] < k) return true;
@@ -106,7 +83,7 @@ BE bool is_taken(const Drawn& drawn, const u32* turns, u32 row, u32 first, u32 k
     }
 }
 
-BE u32 end_of(const Drawn& drawn, const u32* turns, u32 row, u32 count, u32 k) {
+BE u32 end_of(const Recipe& drawn, const u32* turns, u32 row, u32 count, u32 k) {
     const u32 size = drawn.ends - drawn.skip;
     u32 end = drawn.kind == ALL ? k : row;
     if (drawn.kind == REPLACED) end = part_of(be_bits(row, k, drawn.key0, drawn.key1), size);
@@ -120,7 +97,7 @@ BE u32 end_of(const Drawn& drawn, const u32* turns, u32 row, u32 count, u32 k) {
 // ---- rows
 
 // Count how many synapses each source has: synapse j takes word j % 2 of place j / 2.
-extern "C" __global__ void __launch_bounds__(THREADS) count_sources(const Drawn drawn) {
+extern "C" __global__ void __launch_bounds__(THREADS) count_sources(const Recipe drawn) {
     EACH_THREAD_DO
         for (u64 j = 2 * ((u64)blockIdx.x * THREADS + tid); j < drawn.total; j += 2 * (u64)gridDim.x * THREADS) {
             const u32 place = (u32)(j / 2);
@@ -134,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count_sources(const Drawn 
 }
 
 // Write where each of the next gaps ends, from where they begin, and return which of two arrays has them.
-BE u32 add_gaps(const Drawn& drawn, u32 row, u32 first, u64 (*reach)[THREADS]) {
+BE u32 add_gaps(const Recipe& drawn, u32 row, u32 first, u64 (*reach)[THREADS]) {
     THREADS_DO
         reach[0][tid] = gap_at(drawn, row, first + tid) + 1;
     THREADS_MEET
@@ -147,7 +124,7 @@ BE u32 add_gaps(const Drawn& drawn, u32 row, u32 first, u64 (*reach)[THREADS]) {
     return now;
 }
 
-BE void draw_by_gaps(const Drawn& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
+BE void draw_by_gaps(const Recipe& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
     __shared__ u64 reach[2][THREADS];
     __shared__ u32 own_place;  // of the gap that ends at the row's own neuron
     THREADS_DO
@@ -170,7 +147,7 @@ BE void draw_by_gaps(const Drawn& drawn, const Given& of, const Rows& to, u32 ro
     }
 }
 
-BE void draw_by_turns(const Drawn& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
+BE void draw_by_turns(const Recipe& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
     const u32 count = drawn.counts ? drawn.counts[row] : drawn.number, size = drawn.ends - drawn.skip;
     u32* const turns = drawn.turns + (u64)blockIdx.x * drawn.ends;
     if (drawn.kind == DISTINCT) {
@@ -190,7 +167,7 @@ BE void draw_by_turns(const Drawn& drawn, const Given& of, const Rows& to, u32 r
 }
 
 // A block of threads draws a row after the other.
-extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Drawn drawn, const Given of, const Rows to) {
+extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Recipe drawn, const Given of, const Rows to) {
     __shared__ Limits found[THREADS];
     OfThread<Limits> seen;
     THREADS_DO

@@ -18,16 +18,13 @@ import numpy as np
 
 from ...scalar.lower import called_form
 from ...scalar.samplers import sampler_forms
-from ..plan.drawn_synapses import Description, Measured
-from ..plan.layout import dtypes_of, same_for_all
+from ..plan.drawing import Description, Placed, drawn_of, dtypes_of, same_for_all, synapse_keys
+from ..plan.loop_arguments import DISTINCT
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import in_quanta, largest_rounding
-from ..plan.rows import DISTINCT
-from ..plan.synapses import drawn_of, synapse_keys
 from ..plan.wiring import Wiring
-from .device import Device, Memory, cleared
-from .kernels import Kernels
-from .structs import DRAWN, GIVEN, ROWS, filled
+from .device import Device, Kernels, Memory, cleared
+from .structs import GIVEN, RECIPE, ROWS, filled
 from .text import other_text
 
 __all__ = ["Drawing", "DrawnRows", "drawing_text"]
@@ -82,7 +79,7 @@ class Drawing:
         self.kernels = Kernels(device, drawing_text(device.words), _THREADS)
         self._turns: Memory | None = None
 
-    def __call__(self, description: Description) -> Measured | None:
+    def __call__(self, description: Description) -> Placed | None:
         """Measure the synapses of a description, if they can be drawn here."""
         wiring = description.wiring
         if wiring.listed is not None or (wiring.kind == "total" and wiring.number > _LARGEST_TOTAL):
@@ -99,7 +96,7 @@ class Drawing:
         entries, off = (int(total) for total in found.download(np.uint64, 2))
         about = _about(description, entries, [int(limit) for limit in found.download(np.uint32, 5, 16)])
         rounded = 0 if one["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
-        return Measured(about, loads.download(np.int64, targets), off + rounded)
+        return Placed(description, about, loads.download(np.int64, targets), off + rounded)
 
     def done(self) -> None:
         """Give back the memory that is kept from one description to the next."""
@@ -112,7 +109,7 @@ class Drawing:
         drawn = drawn_of(wiring, description.quantum, keys)
         own_weights, own_delays = drawn.weights.size > 0, drawn.delays.size > 0
         number = wiring.shape[by_target] if wiring.expected else 0
-        one = filled(DRAWN, kind=drawn.kind, rows=number, ends=drawn.ends, skip=drawn.skip, by_target=by_target)
+        one = filled(RECIPE, kind=drawn.kind, rows=number, ends=drawn.ends, skip=drawn.skip, by_target=by_target)
         one["own_weights"], one["own_delays"], one["scale"] = own_weights, own_delays, drawn.scale
         one["times"] = description.times
         for name, (key0, key1) in zip(("key", "delay_key", "source_key"), keys, strict=True):

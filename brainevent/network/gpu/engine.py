@@ -24,20 +24,18 @@ from .arrays import Arrays, Tables, slots_of
 from .clocks import Clocks
 from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
-from .layout import place_synapses, rows_text
 from .partition import partition_of, threads_for
 from .program import Resident
 from .rebuilds import Rebuilds
-from .recording import FLAGS, Recording
-from .rows import LAYOUTS
+from .recording import Recording, flags_of
+from .rows import LAYOUTS, place_synapses, rows_text
 from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
 from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
-from .structs import filled, net_dtype
-from .text import kinds_of, step_text
+from .structs import NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
+from .text import extents_of, kinds_of, step_text
 
 __all__ = ["CudaEngine", "drawing_on_gpu"]
 
-_NO_ROOM, _NOT_FINITE = 1, 2  # why a launch ended before its last step: bits
 _NANOSECONDS, _RECORDED = 400_000_000, 30_000_000  # of a launch, at most; of one whose spikes are read afterwards
 _STEPS = 2**20  # of a launch, at most
 
@@ -114,7 +112,7 @@ class CudaEngine:
         """The state before the next step, copied."""
         with self._lock:
             check_whole(self._torn)
-            return self.arrays.read(self._step) if self._given is None else copied(self.plan, self._given)
+            return self.arrays.read(self.plan, self._step) if self._given is None else copied(self.plan, self._given)
 
     @property
     def units(self) -> str:
@@ -166,7 +164,7 @@ class CudaEngine:
             except BaseException:
                 self._place(self.plan)
                 raise
-            self.plan = self.arrays.plan = plan
+            self.plan = plan
             self._given, self._step, self._torn = copied(plan, state), int(state.step), False
 
     def _place(self, plan: Plan) -> None:
@@ -247,14 +245,14 @@ class CudaEngine:
         """Wait for a launch; return how many steps it ran."""
         ends = room.ends.download(np.uint32, (self.partition.blocks, 4))
         ran, why = int(ends[0, 0]), int(ends[0, 1])
-        if why & _NO_ROOM:
+        if why & NO_ROOM:
             self._spikes.make_room(2 * room.capacity)
         self._step += ran
         if self.clocks:
             self.clocks.steps += ran
         self._torn = False
-        if why & _NOT_FINITE:
-            check_finite(self.plan, self._step - 1, self.arrays.read(self._step).neurons)
+        if why & NOT_FINITE:
+            check_finite(self.plan, self._step - 1, self.arrays.read(self.plan, self._step).neurons)
         return ran
 
     def _lay_out(self, plan: Plan) -> None:
@@ -285,10 +283,9 @@ class CudaEngine:
     def _described(self) -> Any:
         """Return what all launches share."""
         partition, entry = self.partition, self.rows.entry
-        receptors = max(kind.receptors for kind in self.kinds)
-        params = max(len(kind.scalars) for kind in self.kinds)
+        most = extents_of(self.kinds)
         net = filled(
-            net_dtype(receptors, params, partition.common or 1),
+            net_dtype(most, partition.common),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,
@@ -315,15 +312,14 @@ class CudaEngine:
             **{name: memory.address for name, memory in self.rows.memories.items()},
             clocks=self.clocks.memory.address if self.clocks else 0,
         )
-        net["reach"][:receptors] = partition.reach[:receptors]
+        net["reach"][: most.receptors] = partition.reach[: most.receptors]
         return net
 
     def _populations(
         self, recording: Recording, given: Mapping[tuple[str, str], tuple[Memory, int]]
     ) -> tuple[Memory, Array]:
-        flags = {p.name: recording.flags(p.name) for p in self.plan.populations}
-        for name, _ in given:
-            flags[name] |= FLAGS["fed"]
+        fed = {name for name, _ in given}
+        flags = {p.name: flags_of(recording.wanted, p.name, RECORDED, fed=p.name in fed) for p in self.plan.populations}
         rates = {name: memory.address for name, memory in recording.rates.items()}
         inputs = {place: (memory.address, width) for place, (memory, width) in given.items()}
         table, common = self.tables.described(flags, rates, inputs)

@@ -73,15 +73,18 @@ class Partition:
         numbers = np.arange(size, dtype=np.int64) + self.begins[population]
         return numbers % self.blocks * self.per + numbers // self.blocks
 
+    def columns(self, population: str, size: int, neurons: Array) -> tuple[Array, Array, int]:
+        """Return the column of a sample by place, -1 for none, the column of each neuron, and how many there are."""
+        chosen, columns = np.unique(neurons, return_inverse=True)
+        table = np.full(self.blocks * self.per, -1, np.int32)
+        table[self.slots(population, size)[chosen]] = np.arange(chosen.size)
+        return table, columns.reshape(-1), chosen.size
+
     def by_block(self, values: Array) -> Array:
         """Return values by number as an array (blocks x places)."""
         padded = np.zeros(self.per * self.blocks, values.dtype)
         padded[: values.size] = values
         return np.ascontiguousarray(padded.reshape(self.per, self.blocks).T).reshape(-1)
-
-    def by_number(self, values: Array) -> Array:
-        """Return values (blocks x places) by number, of all places."""
-        return np.ascontiguousarray(values.T).reshape(-1)
 
     def numbers(self, population: str, size: int) -> slice:
         """Return the numbers of the neurons of a population."""

@@ -18,14 +18,13 @@ from ...ffi.call import native_call
 from ...ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
-from .arrays import Tables
+from .arrays import NeuronPlaces, Tables, words_of
 from .device import Device, Memory
 from .partition import Partition
-from .recording import FLAGS
+from .recording import flags_of
 from .shape import Shape
-from .structs import SAMPLE
+from .structs import SAMPLE, SHOWN, filled, piece_dtype
 from .text import kinds_of, other_text, step_text
-from .words import Layout
 
 __all__ = ["Call", "Resident", "called"]
 
@@ -62,8 +61,7 @@ class Resident:
         kinds, numbers, self.kinds = kinds_of(plan, params)
         self.tables = Tables(device, plan, partition, kinds, numbers)
         self.tables.fill(params, self.kinds)
-        words = max(len(kind.population.rule.states) for kind in kinds)
-        self.layout = Layout(plan, partition, slots, words)
+        self.places = NeuronPlaces(plan, partition, slots, words_of(kinds), jnp)
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
         self.run = device.code(step_text(kinds, structure, device.words), "run")
         self.fill = device.code(other_text(("fill.cu",), _PIECE, device.words), "fill")
@@ -150,12 +148,8 @@ class Call:
     def _populations(self) -> tuple[Any, Any, list[Slot]]:
         """Return the table of populations, what of it is constant, and where addresses go in the table."""
         plan, wanted = self.resident.plan, self.wanted
-        asked = {"shown": wanted.spikes, "counts": wanted.counts, "rates": wanted.rates}
-        flags = {
-            p.name: sum(FLAGS[kind] for kind, names in asked.items() if p.name in names)
-            | (FLAGS["fed"] if any(name == p.name for name, _ in self.inputs) else 0)
-            for p in plan.populations
-        }
+        fed = {name for name, _ in self.inputs}
+        flags = {p.name: flags_of(wanted, p.name, SHOWN, fed=p.name in fed) for p in plan.populations}
         inputs = {place: (0, width) for place, width in self.inputs.items()}
         table, common = self.resident.tables.described(flags, {}, inputs)
         slots = []
@@ -206,14 +200,14 @@ class Call:
     def _filled(self, name: str, table: Any, slots: Sequence[Slot]) -> list[Launch]:
         """Return launches that write a table, with the addresses that go into it."""
         binary, entry = self.resident.fill
-        words = np.frombuffer(table.tobytes(), np.uint64)
+        words, at_words = np.frombuffer(table.tobytes(), np.uint64), _offsets(piece_dtype(_PIECE))("words")
         launches = []
         for begin in range(0, words.size, _PIECE):
-            piece = np.zeros(2 + _PIECE, np.uint64)
             part = words[begin : begin + _PIECE]
-            piece[1], piece[2 : 2 + part.size] = part.size, part
+            piece = filled(piece_dtype(_PIECE), count=part.size)
+            piece["words"][: part.size] = part
             own = [slot for slot in slots if begin <= slot.byte // 8 < begin + _PIECE]
-            moved = [replace(slot, byte=slot.byte - 8 * begin + 16) for slot in own]
+            moved = [replace(slot, byte=slot.byte - 8 * begin + at_words) for slot in own]
             to = self.slot(name, 0, shift=8 * begin, alignment=8)
             launches.append(Launch(binary, entry, "fill", (1, 1, 1), (_PIECE, 1, 1), (piece.tobytes(),), (to, *moved)))
         return launches

@@ -14,11 +14,12 @@ import numpy as np
 from ..._compat import ShapedArray
 from ...errors import NetworkError, ShapeError
 from ..plan.plan import PopulationPlan
-from ..run.recorded import Sample, Wanted
+from ..run.recorded import Wanted
 from ..state import NetworkState
+from .arrays import values_of
 from .program import Call, Resident, called
+from .structs import SAMPLE
 from .text import Kind
-from .words import flushed_words, values_of
 
 __all__ = ["simulated"]
 
@@ -40,26 +41,33 @@ def simulated(
     """
     own = _checked_params(resident, params)
     state, own, given = _refuse_derivatives((state, own, given))
-    columns = {label: _columns(resident, sample) for label, sample in wanted.samples.items()}
-    scalars, arrays = _packed(resident, own)
+    columns = {
+        label: resident.partition.columns(s.population, resident.plan.population(s.population).size, s.neurons)
+        for label, s in wanted.samples.items()
+    }
+    scalars, arrays = resident.places.params(own)
     begin = jax.device_put(jnp.asarray(state.step, np.uint32), resident.device.of_jax)
     operands = {
         "begin": begin,
         "scalars": scalars,
         "arrays": arrays,
-        "states": resident.layout.states(state),
-        "ring": resident.layout.ring(state),
+        "states": resident.places.states(state),
+        "ring": resident.places.ring(state),
         **{f"input {name}": array for name, array in given.items()},
     }
     operands |= resident.rows
     if columns:
-        operands["columns"] = np.stack([table for table, _ in columns.values()])
-    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (_, width) in columns.items()}, operands)
+        operands["columns"] = np.stack([table for table, *_ in columns.values()])
+    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, operands)
     widths = {_place(name): array.shape[1] for name, array in given.items()}
     found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed))
     step = begin + np.uint32(steps)
-    arriving = resident.layout.arriving(found["ring"], step, state)
-    after = NetworkState(step, resident.layout.neurons(found["states"]), arriving, state.quanta)
+
+    def dtype_of(name: str, receptor: str) -> Any:
+        return jnp.result_type(state.arriving[name][receptor])
+
+    arriving = resident.places.arriving(found["ring"], step, dtype_of)
+    after = NetworkState(step, resident.places.neurons(found["states"]), arriving, state.quanta)
     return after, _recorded(resident, steps, wanted, found)
 
 
@@ -86,7 +94,7 @@ def _outs(
     }
     tables = {
         "populations": resident.tables.nbytes // 4,
-        "samples": len(wanted.samples) * 10,
+        "samples": len(wanted.samples) * SAMPLE.itemsize // 4,
         "list": 3 * blocks * int(net["list_size"]),
         "ends": 4 * blocks,
     }
@@ -101,7 +109,7 @@ def _outs(
 
 
 def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str, Array]) -> dict[str, Array]:
-    layout, plan = resident.layout, resident.plan
+    places, plan = resident.places, resident.plan
     samples = {}
     for label, sample in wanted.samples.items():
         dtype = plan.population(sample.population).state[sample.state].dtype
@@ -109,33 +117,10 @@ def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str
         samples[label] = values_of(found[f"sample {label}"][:, columns.reshape(-1)], dtype)
     return {
         **{f"{name}.spikes": found[f"spikes {name}"] for name in wanted.spikes},
-        **{f"{name}.counts": layout.of_population(found["counts"], name).astype(np.float32) for name in wanted.counts},
+        **{f"{name}.counts": places.of_population(found["counts"], name).astype(np.float32) for name in wanted.counts},
         **{f"{name}.rate": found["rates"][k].astype(np.float32) for k, name in enumerate(wanted.rates)},
         **samples,
     }
-
-
-def _columns(resident: Resident, sample: Sample) -> tuple[Array, int]:
-    """Return the column of a sample by place, -1 for none, and how many columns there are."""
-    partition, chosen = resident.partition, np.unique(sample.neurons)
-    table = np.full(partition.blocks * partition.per, -1, np.int32)
-    size = resident.plan.population(sample.population).size
-    table[partition.slots(sample.population, size)[chosen]] = np.arange(chosen.size)
-    return table, chosen.size
-
-
-def _packed(resident: Resident, params: Params) -> tuple[Array, Array]:
-    """Return the words of parameters that neurons share, and of those of each neuron, in the order of the tables."""
-    scalars: list[Array] = [np.uint32(0)]
-    arrays: list[Array] = [np.zeros(0, np.uint32)]
-    for p in resident.plan.populations:
-        for value in params[p.name].values():
-            words = flushed_words(value)
-            if words.ndim:
-                arrays.append(resident.layout.by_block([(p.name, words)]))
-            else:
-                scalars.append(words)
-    return jnp.stack(scalars), jnp.concatenate([*arrays, np.zeros(1, np.uint32)])
 
 
 def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:

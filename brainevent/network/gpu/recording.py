@@ -11,14 +11,14 @@ import numpy as np
 from ..pages import aligned
 from ..plan.plan import Plan
 from ..run.recorded import Recorded, Sample, Wanted
+from .arrays import values_of
 from .device import Device, Memory, cleared, held
 from .partition import Partition
 from .spikes import STEPS, Listing, SpikeRoom, Spikes
-from .structs import SAMPLE, filled
+from .structs import COUNTED, FED, RATED, SAMPLE, filled
 
-__all__ = ["FLAGS", "Recording", "as_dtype"]
+__all__ = ["Recording", "flags_of"]
 
-FLAGS = {"spikes": 1, "counts": 2, "rates": 4, "shown": 8, "fed": 16}  # of a population
 _FULL = "memory is full: there is no room for more spikes"
 _TEMPORARY = 16 * STEPS  # bytes, for each population and once more
 _NO_LIMIT = 2**31  # the room for spikes where none are recorded
@@ -49,11 +49,6 @@ class Recording:
         self._whole = {name: aligned((steps,), np.int32) for name in wanted.rates}  # now, since memory may become full
         self._words = {label: aligned((rows, width), np.uint32) for label, (*_, rows, width) in self._samples.items()}
         self._counted = aligned((counted,), np.int32)
-
-    def flags(self, population: str) -> int:
-        """Return what is recorded of a population, as bits."""
-        asked = {"spikes": self.wanted.spikes, "counts": self.wanted.counts, "rates": self.wanted.rates}
-        return sum(FLAGS[kind] for kind, names in asked.items() if population in names)
 
     def capacity(self, room: SpikeRoom) -> int:
         """How many spikes of a block there is room for."""
@@ -101,24 +96,21 @@ class Recording:
 
     def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int, int]:
         """Return table, results, columns by place, the column of each chosen neuron, numbers of rows and columns."""
-        rows = sample.rows(self.first, self.first + self.steps)
-        chosen, columns = np.unique(sample.neurons, return_inverse=True)
-        places = np.full(self.partition.blocks * self.partition.per, -1, np.int32)
-        places[self._slots(sample.population)[chosen]] = np.arange(chosen.size)
-        out = cleared(self.device, 4 * rows * chosen.size, f"samples of {sample.population}.{sample.state}")
+        rows, population = sample.rows(self.first, self.first + self.steps), self.plan.population(sample.population)
+        places, columns, width = self.partition.columns(sample.population, population.size, sample.neurons)
+        out = cleared(self.device, 4 * rows * width, f"samples of {sample.population}.{sample.state}")
         of_places = held(self.device, places, "places of samples")
-        population = self.plan.population(sample.population)
         table = filled(
             SAMPLE,
             population=[p.name for p in self.plan.populations].index(sample.population),
             word=list(population.state).index(sample.state),
             every=sample.every,
-            width=chosen.size,
+            width=width,
             before=sample.before(self.first),
             out=out.address,
             columns=of_places.address,
         )
-        return table, out, of_places, columns.reshape(-1), rows, chosen.size
+        return table, out, of_places, columns, rows, width
 
     def _sampled(self, label: str, steps: int) -> Array:
         _, out, _, columns, _, width = self._samples[label]
@@ -127,9 +119,10 @@ class Recording:
         ran = sample.rows(self.first, self.first + steps)
         out.fill(words := self._words[label])
         in_order = np.array_equal(columns, np.arange(width))
-        return as_dtype(words[:ran] if in_order else words[:ran, columns], dtype)
+        return values_of(words[:ran] if in_order else np.ascontiguousarray(words[:ran, columns]), dtype)
 
 
-def as_dtype(words: Array, dtype: Any) -> Array:
-    """Return words of 32 bits as the values that they are."""
-    return words != 0 if np.dtype(dtype).kind == "b" else np.ascontiguousarray(words).view(dtype)
+def flags_of(wanted: Wanted, population: str, spikes: int, *, fed: bool) -> int:
+    """Return what is recorded of a population, as bits, of which `spikes` say that spikes are; and if it is `fed`."""
+    asked = {spikes: wanted.spikes, COUNTED: wanted.counts, RATED: wanted.rates}
+    return sum(flag for flag, names in asked.items() if population in names) | (FED if fed else 0)

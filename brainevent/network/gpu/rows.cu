@@ -3,34 +3,6 @@
 //
 // First they are counted; then rows are measured and get their places; then each synapse is put into its row.
 
-struct Given {  // synapses of one projection by source neuron, as a plan has them
-    u32 sources, source_begin, target_begin, blocks, all_sources, layout, wide, cell_shift, delay_shift, reach;
-    u32 owners, share;  // how many blocks have neurons; how many cells each has, if rows are those of all of them
-    u32 target_bytes, weight_bytes, delay_bytes;  // 0: one for all
-    int weight;
-    u32 delay, weight_mask;
-    const u64* starts;
-    const void *targets, *weights, *delays;
-};
-
-struct Rows {
-    u32 start_bytes, slot_bits;
-    u32* used;  // how many synapses of a source end in a block: sources x blocks
-    const u32* rows;  // as kernels of steps have them, by source
-    void* starts;
-    const u64* bases;
-    u32* synapses;
-};
-
-struct Laid {  // where rows lie
-    u32 sources, blocks, layout, words, inside, start_bytes;  // `inside`: how many synapses lie in a slot itself
-    const u32* used;
-    u32* widths;   // of each source: how many synapses of it end in one block at most
-    u64* totals;   // of all rows: words, quads, and words of rows that no slot holds
-    u64* ends;     // of each block: how much all rows take
-    void* starts;  // nullptr: only `ends` are asked for
-};
-
 BE u32 read_unsigned(const void* at, u32 bytes, u64 k) {
     return bytes == 1 ? ((const unsigned char*)at)[k] : bytes == 2 ? ((const unsigned short*)at)[k] : ((const u32*)at)[k];
 }

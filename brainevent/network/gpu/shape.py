@@ -12,7 +12,8 @@ from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
 from .partition import MOST_THREADS, Partition
-from .rows import LONG_ROW, PADDED, SHORT, SLOTS, Rows, bytes_in_block, place_bits
+from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
+from .structs import PADDED, SHORT, SLOTS
 from .text import Kind, Structure
 
 __all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "shape_of", "suits_cluster"]
@@ -126,7 +127,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
 
 def shape_of(
     partition: Partition,
-    rows: Rows,
+    rows: DeviceRows,
     room: Room,
     kinds: tuple[int, ...],
     *,

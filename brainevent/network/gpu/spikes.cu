@@ -3,15 +3,6 @@
 
 constexpr u32 FEW_KEYS = 96, MOST_KEYS = 4096;  // larger groups are ordered by the host
 
-struct Listed {
-    u32 blocks, capacity, populations, steps, first, spare;
-    const u64* spikes;   // of each block: step : 32, number of the neuron : 32
-    const u32* ends;     // how many each block has: the third of four words
-    const u32* ranges;   // of each population: where its numbers begin, and how many there are
-    u32 *tally, *cursors;  // of each population and step
-    u32 *unordered, *ordered, *at;  // neurons, and their steps
-};
-
 struct Found {
     u32 group, neuron;
 };

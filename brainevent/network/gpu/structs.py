@@ -1,99 +1,224 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structures that kernels of networks read, as dtypes: their fields are those of the texts beside this file."""
+"""What kernels of networks and Python both know, described once: structures, as dtypes, and constants.
+
+Python fills a dtype, and the structure in the text of a kernel is printed from it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["DRAWN", "GIVEN", "LAID", "LISTED", "ROWS", "SAMPLE", "common_dtype", "filled", "net_dtype"]
-__all__ += ["population_dtype"]
+__all__ = ["COMPACT", "COUNTED", "DISTRIBUTION", "FED", "GIVEN", "LAID", "LISTED", "NOBODY", "NOT_FINITE", "NO_ROOM"]
+__all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
+__all__ += ["common_dtype", "constants_text", "filled", "net_dtype", "piece_dtype", "population_dtype"]
+__all__ += ["shared_text", "structs_text"]
+
+PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)  # layouts of rows
+NOBODY = 2**32 - 1  # the row of a neuron without synapses
+NO_ROOM, NOT_FINITE = 1, 2  # why all blocks stop after a step: bits
+RECORDED, COUNTED, RATED, SHOWN, FED = (1 << bit for bit in range(5))  # flags of a population
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
+_TYPES = {"uint32": "u32", "uint64": "u64", "float32": "float", "int32": "int"}
+_CPP = "C++"
 
 
-def _dtype(*fields: tuple[str, Any] | tuple[str, Any, tuple[int, ...]]) -> np.dtype[Any]:
-    return np.dtype(list(fields), align=True)
+def _struct(name: str, *fields: tuple[str, Any] | tuple[str, Any, tuple[int, ...]]) -> np.dtype[Any]:
+    return np.dtype(list(fields), align=True, metadata={_CPP: name})
+
+
+def _to(cpp: str) -> Any:
+    """Return the type of an address: in C++ that of a pointer."""
+    return np.dtype(_LONG, metadata={_CPP: f"{cpp}*"})
 
 
 def _words(names: str) -> list[tuple[str, Any]]:
     return [(name, _WORD) for name in names.split()]
 
 
-def _longs(names: str) -> list[tuple[str, Any]]:
-    return [(name, _LONG) for name in names.split()]
+def _pointers(cpp: str, names: str) -> list[tuple[str, Any]]:
+    return [(name, _to(cpp)) for name in names.split()]
 
 
-SAMPLE = _dtype(*_words("population word every width before spare"), *_longs("out columns"))
+SAMPLE = _struct(
+    "Sample", *_words("population word every width before"), ("out", _to("u32")), ("columns", _to("const int"))
+)
 
-GIVEN = _dtype(
+# Synapses of one projection by source neuron, as a plan has them: `owners` blocks have neurons, and each has `share`
+# cells, if rows are those of all blocks. Where the bytes of an array are 0, one number stands for all.
+GIVEN = _struct(
+    "Given",
     *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
     *_words("owners share target_bytes weight_bytes delay_bytes"),
     ("weight", _SIGNED),
     *_words("delay weight_mask"),
-    *_longs("starts targets weights delays"),
+    ("starts", _to("const u64")),
+    *_pointers("const void", "targets weights delays"),
 )
 
-_LAW = _dtype(("kind", _WORD), *((name, _FLOAT) for name in ("a", "b", "low", "high")), ("span", _WORD))
+DISTRIBUTION = _struct(
+    "Distribution", ("kind", _WORD), *((name, _FLOAT) for name in ("a", "b", "low", "high")), ("span", _WORD)
+)
 
-DRAWN = _dtype(
+# How the synapses of one projection are drawn, row by row: a row has `number` of them, unless `counts` says it. `total`
+# is the number of all, each from any source. Weights are drawn in quanta, each of which is `times` those of the plan.
+# `counts` are of each row; `turns` of each block of threads and end: ~ of the first turn that drew it, 0 if none did;
+# `loads` of each target: sums of |weight|, nullptr if nothing is to be measured. `totals` are synapses, and weights
+# that rounding changed by more than 2^-9 of their value; `limits` are those of the structure `Limits`.
+RECIPE = _struct(
+    "Recipe",
     *_words("kind rows ends skip by_target number"),
     *_words("key0 key1 delay_key0 delay_key1 source_key0 source_key1"),
     *_words("own_weights own_delays"),
-    *_longs("total"),
-    ("weights", _LAW),
-    ("delays", _LAW),
+    ("total", _LONG),
+    ("weights", DISTRIBUTION),
+    ("delays", DISTRIBUTION),
     ("scale", _FLOAT),
     *_words("times"),
-    *_longs("counts turns loads totals limits"),
+    *_pointers("u32", "counts turns"),
+    *_pointers("u64", "loads totals"),
+    *_pointers("u32", "limits"),
 )
 
-ROWS = _dtype(*_words("start_bytes slot_bits"), *_longs("used rows starts bases synapses"))
+# `used` counts the synapses of each source that end in a block: sources x blocks. `rows` are those of kernels of steps.
+ROWS = _struct(
+    "Rows",
+    *_words("start_bytes slot_bits"),
+    ("used", _to("u32")),
+    ("rows", _to("const u32")),
+    ("starts", _to("void")),
+    ("bases", _to("const u64")),
+    ("synapses", _to("u32")),
+)
 
-LAID = _dtype(*_words("sources blocks layout words inside start_bytes"), *_longs("used widths totals ends starts"))
+# Where rows lie: `inside` synapses lie in a slot itself. `widths` are of each source: how many synapses of it end in
+# one block at most; `totals` of all rows: words, quads, and words of rows that no slot holds; `ends` of each block: how
+# much all rows take. If `starts` is nullptr, only `ends` are asked for.
+LAID = _struct(
+    "Laid",
+    *_words("sources blocks layout words inside start_bytes"),
+    ("used", _to("const u32")),
+    ("widths", _to("u32")),
+    *_pointers("u64", "totals ends"),
+    ("starts", _to("void")),
+)
 
-LISTED = _dtype(
-    *_words("blocks capacity populations steps first spare"),
-    *_longs("spikes ends ranges tally cursors unordered ordered at"),
+# Spikes of each block (step : 32, number of the neuron : 32), where they end (the third of four words), and for each
+# population where its numbers begin, and how many there are. Then of each population and step, and of each spike.
+LISTED = _struct(
+    "Listed",
+    *_words("blocks capacity populations steps first"),
+    ("spikes", _to("const u64")),
+    *_pointers("const u32", "ends ranges"),
+    *_pointers("u32", "tally cursors unordered ordered at"),
 )
 
 
-def population_dtype(receptors: int, params: int, draws: int) -> np.dtype[Any]:
-    """Return the dtype of `Population`."""
-    return _dtype(
+def piece_dtype(words: int) -> np.dtype[Any]:
+    """Return the dtype of `Piece`: at most so many words of a table."""
+    return _struct("Piece", ("to", _to("u64")), ("count", _LONG), ("words", _LONG, (words,)))
+
+
+class Extents(NamedTuple):
+    """The largest numbers of receptors, parameters and counted draws that a population has."""
+
+    receptors: int
+    params: int
+    draws: int
+
+
+def population_dtype(most: Extents) -> np.dtype[Any]:
+    """Return the dtype of `Population`; `shown` is 1 for each spike, (steps, neurons)."""
+    receptors = (most.receptors + 1,)
+    return _struct(
+        "Population",
         *_words("begin size kind flags key0 key1"),
-        ("param", _WORD, (params + 1,)),
-        ("input_row", _WORD, (receptors + 1,)),
-        ("input_item", _WORD, (receptors + 1,)),
-        ("quantum", _FLOAT, (receptors + 1,)),
-        ("input", _LONG, (receptors + 1,)),
-        ("counted", _LONG, (draws + 1,)),
-        *_longs("rates shown"),
+        ("param", _WORD, (most.params + 1,)),
+        ("input_row", _WORD, receptors),
+        ("input_item", _WORD, receptors),
+        ("quantum", _FLOAT, receptors),
+        ("input", _to("const float"), receptors),
+        ("counted", _to("const float"), (most.draws + 1,)),
+        ("rates", _to("int")),
+        ("shown", _to("float")),
     )
 
 
-def common_dtype(receptors: int, params: int) -> np.dtype[Any]:
-    """Return the dtype of `Common`."""
-    return _dtype(
+def common_dtype(most: Extents) -> np.dtype[Any]:
+    """Return the dtype of `Common`: what all neurons of a population share, as a constant of a launch."""
+    return _struct(
+        "Common",
         *_words("begin size flags key0 key1"),
-        ("quantum", _FLOAT, (receptors + 1,)),
-        ("p", _WORD, (params + 1,)),
+        ("quantum", _FLOAT, (most.receptors + 1,)),
+        ("p", _WORD, (most.params + 1,)),
     )
 
 
-def net_dtype(receptors: int, params: int, common: int) -> np.dtype[Any]:
-    """Return the dtype of `Net` with so much in `common`."""
-    return _dtype(
+def net_dtype(most: Extents, common: int) -> np.dtype[Any]:
+    """Return the dtype of `Net` with so much in `common`.
+
+    It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
+    first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark.
+    """
+    return _struct(
+        "Net",
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
         *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask more"),
-        ("reach", _WORD, (receptors + 1,)),
+        ("reach", _WORD, (most.receptors + 1,)),
         ("plain", _WORD),
-        ("spare", _WORD, (receptors % 2 + 1,)),
-        *_longs("nanoseconds population sample scalars arrays rows starts bases synapses states ring packets list"),
-        *_longs("spikes counts ends begin clocks"),
-        ("common", common_dtype(receptors, params), (common,)),
+        ("nanoseconds", _LONG),
+        ("population", _to("const Population")),
+        ("sample", _to("const Sample")),
+        *_pointers("const u32", "scalars arrays rows"),
+        ("starts", _to("const void")),
+        ("bases", _to("const u64")),
+        ("synapses", _to("const uint4")),
+        ("states", _to("u32")),
+        ("ring", _to("int")),
+        ("packets", _to("u64")),
+        ("list", _to("u32")),
+        ("spikes", _to("u64")),
+        ("counts", _to("int")),
+        ("ends", _to("u32")),
+        ("begin", _to("const u32")),
+        ("clocks", _to("u64")),
+        ("common", common_dtype(most), (max(1, common),)),
     )
+
+
+def structs_text(*dtypes: np.dtype[Any]) -> str:
+    """Return the structures that dtypes describe, as C++; the compiler confirms their sizes."""
+    return "\n".join(map(_text, dtypes))
+
+
+def _text(dtype: np.dtype[Any]) -> str:
+    fields: Mapping[str, Any] = dtype.fields or {}
+    lines = []
+    for name, (kind, *_) in fields.items():
+        element, shape = kind.subdtype or (kind, ())
+        lines.append(f"    {_type(element)} {name}{''.join(f'[{size}]' for size in shape)};")
+    size = f'static_assert(sizeof({_type(dtype)}) == {dtype.itemsize}, "as in Python");'
+    return "\n".join([f"struct {_type(dtype)} {{", *lines, "};", size, ""])
+
+
+def _type(dtype: np.dtype[Any]) -> str:
+    return dtype.metadata[_CPP] if dtype.metadata else _TYPES[dtype.name]
+
+
+def constants_text(**values: int) -> str:
+    """Return constants as C++."""
+    return "".join(f"constexpr u32 {name} = {value}u;\n" for name, value in values.items())
+
+
+def shared_text() -> str:
+    """Return the types and constants of all kernels, as C++."""
+    layouts = {"PADDED": PADDED, "COMPACT": COMPACT, "SHORT": SHORT, "SLOTS": SLOTS, "PUSHED": PUSHED, "NOBODY": NOBODY}
+    flags = {"RECORDED": RECORDED, "COUNTED": COUNTED, "RATED": RATED, "SHOWN": SHOWN, "FED": FED}
+    types = "typedef unsigned u32;\ntypedef unsigned long long u64;\n"
+    return types + constants_text(**layouts, **flags, NO_ROOM=NO_ROOM, NOT_FINITE=NOT_FINITE)
 
 
 def filled(dtype: np.dtype[Any], **values: Any) -> Any:

@@ -14,15 +14,32 @@ import numpy as np
 from ...scalar.cuda_text import TYPES, cuda_text
 from ...scalar.form import Form
 from ...scalar.poisson_table import PoissonDraw, split
+from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM
+from ..plan.loop_arguments import ALL, DISTINCT, GAPS, ONE, REPLACED
 from ..plan.plan import Plan, PopulationPlan
+from .structs import (
+    DISTRIBUTION,
+    GIVEN,
+    LAID,
+    LISTED,
+    RECIPE,
+    ROWS,
+    SAMPLE,
+    Extents,
+    common_dtype,
+    constants_text,
+    net_dtype,
+    piece_dtype,
+    population_dtype,
+    shared_text,
+    structs_text,
+)
 
-__all__ = ["ON_GPU", "Kind", "Structure", "kinds_of", "other_text", "step_text"]
+__all__ = ["ON_GPU", "Kind", "Structure", "extents_of", "kinds_of", "other_text", "step_text"]
 
 ON_GPU = "on_gpu.cu"
 _HERE = Path(__file__).parent
 _RULES = "#include_rules"
-
-
 _STARTS = {2: "short", 4: "int", 8: "long long"}
 _UPDATE = "template <bool PLAIN> BE bool update"
 _CHOSEN = {  # functions of each kind, and their parameters
@@ -85,6 +102,12 @@ def kinds_of(plan: Plan, params: Mapping[str, Mapping[str, Any]]) -> tuple[list[
     return kinds, numbers, own
 
 
+def extents_of(kinds: Sequence[Kind]) -> Extents:
+    """Return how many receptors, parameters and counted draws a population has at most."""
+    receptors, params = max(kind.receptors for kind in kinds), max(len(kind.scalars) for kind in kinds)
+    return Extents(receptors, params, max(len(kind.drawn) for kind in kinds))
+
+
 @dataclass(frozen=True)
 class Structure:
     """The constants that the text of a kernel is made for.
@@ -117,11 +140,12 @@ class Structure:
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
+        extents = extents_of(kinds)
         most = {
-            "RECEPTORS": max(kind.receptors for kind in kinds),
+            "RECEPTORS": extents.receptors,
             "WORDS": max(len(kind.population.rule.states) for kind in kinds),
-            "PARAMS": max(len(kind.scalars) for kind in kinds),
-            "DRAWS": max(len(kind.drawn) for kind in kinds),
+            "PARAMS": extents.params,
+            "DRAWS": extents.draws,
             "THREADS": self.threads,
             "LISTENERS": self.listeners,
             "CARRIERS": self.threads // 32 - self.listeners - 1,
@@ -190,9 +214,13 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         _params(number, kind) + _take(number, kind) + _update(number, kind) + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
+    most = extents_of(kinds)
+    common, net = common_dtype(most), net_dtype(most, len(structure.populations))
     parts = [
         structure.text(kinds),
         cuda_text(forms),
+        shared_text(),
+        structs_text(population_dtype(most), common, SAMPLE, net),
         read_text("prelude.cu"),
         read_text(ON_GPU) if words is None else words,
         read_text("deliver.cu"),
@@ -207,15 +235,21 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
     """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
-    zeros = ("RECEPTORS", "PARAMS", "DRAWS", "CARRIERS", "LAYOUT", "CELLS", "CLUSTER", "QUEUE", "LISTENERS")
-    constants = "".join(f"constexpr unsigned {name} = 0;\n" for name in zeros)
-    constants += (
-        f"constexpr unsigned COMMON = 1, UNITS = 1, THREADS = {threads};\n"
-        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, IN_REGISTERS = true;\n"
-        "constexpr bool DIRECT = false;\n"
+    structs = {"rows.cu": (GIVEN, ROWS, LAID), "drawing.cu": (DISTRIBUTION, RECIPE), "spikes.cu": (LISTED,)}
+    structs["fill.cu"] = (piece_dtype(threads),)
+    kinds = {"REPLACED": REPLACED, "DISTINCT": DISTINCT, "GAPS": GAPS, "ALL": ALL, "ONE": ONE, "UNIFORM": UNIFORM}
+    kinds |= {"NORMAL": NORMAL, "LOGNORMAL": LOGNORMAL, "EXPONENTIAL": EXPONENTIAL, "INTEGERS": INTEGERS}
+    zeros = dict.fromkeys(("CARRIERS", "LAYOUT", "QUEUE", "LISTENERS"), 0)
+    parts = (
+        shared_text(),
+        constants_text(**kinds, **zeros, THREADS=threads),
+        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, DIRECT = false;",
+        structs_text(*(one for name in names for one in structs[name])),
+        cuda_text(forms),
+        read_text("prelude.cu"),
+        words or read_text(ON_GPU),
     )
-    shared = cuda_text(forms), read_text("prelude.cu"), words or read_text(ON_GPU)
-    return "\n".join((constants, *shared, *map(read_text, names)))
+    return "\n".join((*parts, *map(read_text, names)))
 
 
 def _value(word: str, dtype: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,19 +16,16 @@ from ...event.room import check_room
 from ...scalar.threefry import SCHEME
 from ...scalar.trace import TracedRule
 from ..description.populations import Population, Projection
+from .bundles import bundled
+from .drawing import Description, Measure, placed_synapses
 from .drawn_values import array_of
-from .fingerprint import fingerprint
+from .fingerprint import fingerprint, repeats_of
 from .keys import DRAWING, checked_seed, key_of
-from .plan import Plan, PopulationPlan, SynapsePlan
+from .plan import Plan, PopulationPlan, Synapses
+from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
-from .receptors import all_traced, check_receptor
-from .repeats import repeats_of
-from .rule_names import check_names, with_step
+from .rules import all_traced, check_names, check_receptor, with_step
 from .wiring import Wiring, wiring_of
-
-if TYPE_CHECKING:
-    from .bundles import BundledSynapses
-    from .drawn_synapses import DrawnSynapses, Measure
 
 __all__ = ["build_plan", "wirings_of"]
 
@@ -105,7 +102,6 @@ def build_plan(
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
     named = _fingerprint(populations, wirings, network, seed, dtype)
     sums = _Sums(quanta, given)
-    synapses: Sequence[SynapsePlan]
     if measure is None:
         synapses = _held(wirings, populations, sums, seed, parts)
     else:
@@ -224,41 +220,28 @@ def _receptor(wiring: Wiring) -> Receptor:
 
 def _held(
     wirings: list[Wiring], populations: tuple[PopulationPlan, ...], sums: _Sums, seed: int, parts: int
-) -> BundledSynapses:
+) -> Synapses:
     """Draw all synapses, those from one population after each other: so they can be bundled."""
-    from .bundles import BundledSynapses
-
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
         by_source[wiring.projection.source.name].append((place, wiring))
-    result = BundledSynapses(populations, parts, len(wirings))
-    for group in by_source.values():
-        placed = [(place, _placed(wiring, sums, seed, parts)) for place, wiring in group]
-        result.add(placed)
-    return result
+    groups = ({place: _drawn(wiring, sums, seed, parts)[0] for place, wiring in group} for group in by_source.values())
+    return bundled(populations, parts, groups)
 
 
-def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, parts: int) -> DrawnSynapses:
+def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, parts: int) -> Synapses:
     """Let a device draw all synapses that it can, and draw the others."""
-    from .drawn_synapses import Description, DrawnSynapses
-
-    result = DrawnSynapses(parts, measure)
-    for wiring in wirings:
-        description = Description(wiring, sums.quanta[_receptor(wiring)], seed)
-        found = measure(description)
-        if found is None:
-            result.hold(_placed(wiring, sums, seed, parts))
-        else:
-            result.add(description, found.about)
-            sums.add(wiring, found.loads, found.rounded, found.about.entries)
+    found = [_drawn(wiring, sums, seed, parts, measure) for wiring in wirings]
     measure.done()
-    return result
+    return Synapses([about for _, about in found], [source for source, _ in found], None, measure)
 
 
-def _placed(wiring: Wiring, sums: _Sums, seed: int, parts: int) -> SynapsePlan:
-    """Draw the synapses of a projection."""
-    from .synapses import placed_synapses
-
-    placed = placed_synapses(wiring, sums.quanta[_receptor(wiring)], seed, parts)
-    sums.add(wiring, placed.loads, placed.rounded, placed.synapses.targets.size)
-    return placed.synapses
+def _drawn(
+    wiring: Wiring, sums: _Sums, seed: int, parts: int, measure: Measure | None = None
+) -> tuple[Any, ProjectionPlan]:
+    """Draw the synapses of a projection, on a device if there is one that can."""
+    quantum = sums.quanta[_receptor(wiring)]
+    placed = None if measure is None else measure(Description(wiring, quantum, seed, parts))
+    placed = placed_synapses(wiring, quantum, seed, parts) if placed is None else placed
+    sums.add(wiring, placed.loads, placed.rounded, placed.about.entries)
+    return placed.synapses, placed.about

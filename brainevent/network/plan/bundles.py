@@ -8,28 +8,23 @@ spikes wait, not what they send. That is worth it where such a stretch is long e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..pages import aligned
+from .loop_arguments import Member, Merged
 from .loops import count_runs, count_taken, merge_runs, take_runs
-from .on_demand import SynapsesOnDemand
-from .plan import PopulationPlan, SynapsePlan
+from .plan import IN_LINE, Plan, PopulationPlan, Source, SynapsePlan, Synapses, part_bounds
 from .projections import ProjectionPlan, projection_of
-from .rows import Member, Merged
-from .sums import SumPlaces, sum_places
 from .threads import even_edges, in_threads
 
-__all__ = ["Bundle", "BundledSynapses"]
+__all__ = ["Bundle", "Bundler", "SumPlaces", "bundled", "bundled_anyhow", "bundles_of", "sum_places"]
 
 _FEW_DELAYS = 4  # a bundle may always have
 _LONG = 4  # entries of a stretch, on average, if it has more
-
-_UNKNOWN = ProjectionPlan("", "", "", "", 0, (0, 0), 0, (0, 0), (True, True), ("", "", ""))
-
 Array = Any
 
 
@@ -54,119 +49,52 @@ class Bundle:
         return sum(int(array.nbytes) for array in (self.starts, self.places, self.weights))
 
 
-class BundledSynapses(SynapsesOnDemand):
-    """All synapses of a plan, bundled where that is worth it; one projection at a time as it was given.
+@dataclass(frozen=True, eq=False)
+class InBundle:
+    """A projection whose synapses are in a bundle, of which it is the member of a number."""
 
-    Attributes:
-        projections: What is known of each projection.
-        bundles: The bundles.
-        held: The synapses that no bundle has, by their place in the sequence.
-    """
-
-    def __init__(self, populations: Sequence[PopulationPlan], parts: int, count: int):
-        self.populations = {population.name: population for population in populations}
-        self.parts = parts
-        self.places: SumPlaces = sum_places(populations, parts)
-        self.projections: list[ProjectionPlan] = [_UNKNOWN] * count
-        self.bundles: list[Bundle] = []
-        self.held: dict[int, SynapsePlan] = {}
-
-    @classmethod
-    def of(cls, populations: Sequence[PopulationPlan], parts: int, all_: Sequence[SynapsePlan]) -> BundledSynapses:
-        """Bundle synapses that are there, if they are not yet."""
-        if isinstance(all_, BundledSynapses):
-            return all_
-        by_source: dict[str, list[tuple[int, SynapsePlan]]] = defaultdict(list)
-        for place, synapses in enumerate(all_):
-            by_source[synapses.source].append((place, synapses))
-        result = cls(populations, parts, len(all_))
-        for group in by_source.values():
-            result.add(group)
-        return result
-
-    def add(self, group: list[tuple[int, SynapsePlan]]) -> None:
-        """Add all projections from one population, with their places in the sequence; empties the list."""
-        for place, synapses in group:
-            self.projections[place] = projection_of(synapses)
-            if not synapses.targets.size:
-                self.held[place] = synapses
-        rest = [(place, synapses) for place, synapses in group if synapses.targets.size]
-        group.clear()
-        while rest:
-            layer, rest = _without_doubles(rest)
-            short = [one for one in layer if one[1].delays.size == 1]
-            for some in (layer, short):
-                if some and self._is_worth_it(some):
-                    kept = {place for place, _ in some}
-                    layer = [one for one in layer if one[0] not in kept]
-                    self.bundles.append(self._merged(some))
-                    break
-            self.held.update(layer)
+    bundler: Bundler
+    bundle: Bundle
+    number: int
 
     @property
     def nbytes(self) -> int:
-        """How much memory all synapses take."""
-        return sum(bundle.nbytes for bundle in self.bundles) + sum(one.nbytes for one in self.held.values())
+        """How much memory the bundle takes: all of it for the first member."""
+        return 0 if self.number else self.bundle.nbytes
 
-    def made(self, place: int) -> SynapsePlan:
-        """Copy the synapses of a projection out of their bundle."""
-        return self._taken(place, next(bundle for bundle in self.bundles if place in bundle.members))
+    def made(self, about: ProjectionPlan) -> SynapsePlan:
+        """Copy the synapses out of the bundle."""
+        return self.bundler.taken(self.bundle, about)
 
-    def replaced(self, synapses: Mapping[int, SynapsePlan]) -> BundledSynapses:
-        """Return all with other synapses in some places; those from other populations are shared."""
-        result = BundledSynapses(list(self.populations.values()), self.parts, len(self))
-        result.projections, result.bundles, result.held = [*self.projections], [*self.bundles], {**self.held}
-        result.replace(synapses)
-        return result
 
-    def replace(self, synapses: Mapping[int, SynapsePlan]) -> None:
-        """Put other synapses, between the same populations, in some places."""
-        for source in dict.fromkeys(one.source for one in synapses.values()):
-            places = [k for k, one in enumerate(self.projections) if one.source == source]
-            group = [(k, synapses[k] if k in synapses else self[k]) for k in places]
-            self.bundles = [bundle for bundle in self.bundles if bundle.source != source]
-            for k in places:
-                self.held.pop(k, None)
-            self.add(group)
+@dataclass(frozen=True, eq=False)
+class Bundler:
+    """Puts synapses into bundles where that is worth it. `sizes` are those of populations; `places` those of sums."""
 
-    def _is_worth_it(self, group: list[tuple[int, SynapsePlan]]) -> bool:
-        delays = _delays_of([synapses for _, synapses in group]).size
-        stretches = self.populations[group[0][1].source].size * self.parts * delays
-        entries = sum(synapses.targets.size for _, synapses in group)
-        return delays <= _FEW_DELAYS or entries >= _LONG * stretches
+    parts: int
+    sizes: Mapping[str, int]
+    places: SumPlaces
 
-    def _merged(self, group: list[tuple[int, SynapsePlan]]) -> Bundle:
-        """Merge projections of different receptors; the list is emptied as it is read."""
-        members, source = tuple(place for place, _ in group), group[0][1].source
-        sources = self.populations[source].size
-        delays = _delays_of([synapses for _, synapses in group])
-        given = [self._member(synapses, delays) for _, synapses in group]
-        number = sum(synapses.targets.size for _, synapses in group)
-        edges = even_edges(sources, number)
-        starts = aligned((sources * self.parts * delays.size + 1,), np.int64)
-        for member in given:
-            in_threads(_bound(count_runs, delays.size, member, starts[1:]), edges)
-        np.cumsum(starts, out=starts)
-        merged = _empty(starts, number, int(self.places.sizes.max()), [synapses.weights for _, synapses in group])
-        cursors = starts[:-1].copy()
-        for member in given:
-            in_threads(_bound(merge_runs, delays.size, member, cursors, merged), edges)
-        places = merged.places if merged.places.size else merged.wide_places
-        weights = merged.weights if merged.weights.size else merged.wide_weights
-        return Bundle(source, members, delays, starts, places, weights if weights.size else group[0][1].weights)
+    def arranged(self, group: Mapping[int, SynapsePlan]) -> dict[int, Source]:
+        """Return where all projections from one population are, by their places."""
+        found: dict[int, Source] = {place: one for place, one in group.items() if not one.targets.size}
+        rest = [(place, one) for place, one in group.items() if one.targets.size]
+        while rest:
+            layer, rest = _without_doubles(rest)
+            short = [one for one in layer if one[1].delays.size == 1]
+            found.update(layer)
+            for some in (layer, short):
+                if some and self._is_worth_it([one for _, one in some]):
+                    bundle = self._merged(tuple(place for place, _ in some), [one for _, one in some])
+                    found |= {place: InBundle(self, bundle, number) for number, place in enumerate(bundle.members)}
+                    break
+        return found
 
-    def _member(self, synapses: SynapsePlan, delays: Array) -> Member:
-        which = np.zeros(int(delays[-1]) + 1, np.int64)
-        which[delays] = np.arange(delays.size)
-        arrays = _pairs(synapses.targets, synapses.weights, synapses.delays)
-        return Member(synapses.starts, *arrays, which, self.places.shifts(synapses.target, synapses.receptor))
-
-    def _taken(self, place: int, bundle: Bundle) -> SynapsePlan:
+    def taken(self, bundle: Bundle, about: ProjectionPlan) -> SynapsePlan:
         """Copy a projection out of a bundle."""
-        about = self.projections[place]
         lows = self.places.first[about.target, about.receptor]
         highs = lows + np.diff(self.places.bounds[about.target])
-        sources = self.populations[about.source].size
+        sources = self.sizes[about.source]
         merged = Merged(bundle.starts, *_pair(bundle.places, np.uint16, np.int32), *_weights(bundle.weights))
         starts = np.zeros(sources * self.parts + 1, np.int64)
         edges = even_edges(sources, bundle.places.size)
@@ -181,6 +109,67 @@ class BundledSynapses(SynapsesOnDemand):
         in_threads(_bound(take_runs, bundle.delays, merged, lows, highs, member), edges)
         ends = about.name, about.source, about.target, about.receptor
         return SynapsePlan(*ends, starts, arrays[0], arrays[1], arrays[2], about.rounding)
+
+    def _is_worth_it(self, group: Sequence[SynapsePlan]) -> bool:
+        delays = _delays_of(group).size
+        stretches = self.sizes[group[0].source] * self.parts * delays
+        return delays <= _FEW_DELAYS or sum(one.targets.size for one in group) >= _LONG * stretches
+
+    def _merged(self, members: tuple[int, ...], group: Sequence[SynapsePlan]) -> Bundle:
+        """Merge projections of different receptors."""
+        source, delays = group[0].source, _delays_of(group)
+        sources, number = self.sizes[source], sum(one.targets.size for one in group)
+        given = [self._member(one, delays) for one in group]
+        edges = even_edges(sources, number)
+        starts = aligned((sources * self.parts * delays.size + 1,), np.int64)
+        for member in given:
+            in_threads(_bound(count_runs, delays.size, member, starts[1:]), edges)
+        np.cumsum(starts, out=starts)
+        merged = _empty(starts, number, int(self.places.sizes.max()), [one.weights for one in group])
+        cursors = starts[:-1].copy()
+        for member in given:
+            in_threads(_bound(merge_runs, delays.size, member, cursors, merged), edges)
+        places = merged.places if merged.places.size else merged.wide_places
+        weights = merged.weights if merged.weights.size else merged.wide_weights
+        return Bundle(source, members, delays, starts, places, weights if weights.size else group[0].weights)
+
+    def _member(self, synapses: SynapsePlan, delays: Array) -> Member:
+        which = np.zeros(int(delays[-1]) + 1, np.int64)
+        which[delays] = np.arange(delays.size)
+        arrays = _pairs(synapses.targets, synapses.weights, synapses.delays)
+        return Member(synapses.starts, *arrays, which, self.places.shifts(synapses.target, synapses.receptor))
+
+
+def bundled(populations: Sequence[PopulationPlan], parts: int, groups: Iterable[Mapping[int, SynapsePlan]]) -> Synapses:
+    """Return all synapses, bundled where that is worth it; each group has those from one population, by their places.
+
+    A group is asked for when the one before is bundled, so that its own arrays are no longer needed.
+    """
+    sizes = {population.name: population.size for population in populations}
+    bundler = Bundler(parts, sizes, sum_places(populations, parts))
+    sources: dict[int, Source] = {}
+    projections: dict[int, ProjectionPlan] = {}
+    for group in groups:
+        projections |= {place: projection_of(one) for place, one in group.items()}
+        sources |= bundler.arranged(group)
+        del group
+    places = range(len(sources))
+    return Synapses([projections[k] for k in places], [sources[k] for k in places], bundler.arranged)
+
+
+def bundled_anyhow(plan: Plan) -> Synapses:
+    """Return the synapses of a plan, bundled if they are not yet."""
+    if plan.synapses.arrange is not None:
+        return plan.synapses
+    groups: dict[str, dict[int, SynapsePlan]] = defaultdict(dict)
+    for place, synapses in enumerate(plan.synapses):
+        groups[synapses.source][place] = synapses
+    return bundled(plan.populations, plan.parts, groups.values())
+
+
+def bundles_of(synapses: Synapses) -> list[Bundle]:
+    """Return the bundles of all synapses."""
+    return [source.bundle for source in synapses.sources if isinstance(source, InBundle) and not source.number]
 
 
 def _bound(function: Any, *arguments: Any) -> Any:
@@ -235,3 +224,34 @@ def _pairs(targets: Array, weights: Array, delays: Array) -> tuple[Array, Array,
 def _pair(array: Array, narrow: Any, wide: Any) -> tuple[Array, Array]:
     """Return the array in the place of its dtype, and an empty one of the other."""
     return (array, np.zeros(0, wide)) if array.dtype == narrow else (np.zeros(0, narrow), array)
+
+
+@dataclass(frozen=True, eq=False)
+class SumPlaces:
+    """Places of the sums of each part, one for each of its neurons and receptors.
+
+    Attributes:
+        first: By population and receptor, the place of the first neuron in each part: int64 (parts,).
+        bounds: By population, where its parts begin and end: int64 (parts + 1,).
+        sizes: How many places each part has: int64 (parts,).
+    """
+
+    first: dict[tuple[str, str], Array]
+    bounds: dict[str, Array]
+    sizes: Array
+
+    def shifts(self, population: str, receptor: str) -> Array:
+        """Return what to add to a neuron's number for its place, in each part."""
+        return self.first[population, receptor] - self.bounds[population][:-1]
+
+
+def sum_places(populations: Sequence[PopulationPlan], parts: int) -> SumPlaces:
+    """Return the places of sums: each receptor begins with a line of cache."""
+    first, sizes = {}, np.zeros(parts, np.int64)
+    bounds = {population.name: part_bounds(population.size, parts) for population in populations}
+    for population in populations:
+        own = np.diff(bounds[population.name])
+        for receptor in population.quanta:
+            first[population.name, receptor] = sizes.copy()
+            sizes += own + -own % IN_LINE
+    return SumPlaces(first, bounds, sizes)

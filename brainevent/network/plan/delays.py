@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..description.units import array_in
 from ..description.values import Values
-from .law import Law
+from .distribution import Distribution
 
 __all__ = ["LARGEST_DELAY", "delay_dtype", "steps_of"]
 
@@ -46,13 +46,13 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
     return np.maximum(1, whole).astype(np.int64)[()]
 
 
-def delay_dtype(steps: Array | Law) -> type:
+def delay_dtype(steps: Array | Distribution) -> type:
     """Return the smallest dtype that holds delays."""
-    largest = steps.bounds[1] if isinstance(steps, Law) else np.max(steps, initial=1)
+    largest = steps.bounds[1] if isinstance(steps, Distribution) else np.max(steps, initial=1)
     return np.uint8 if round(min(largest, LARGEST_DELAY)) <= 255 else np.uint16
 
 
-def _drawn(where: str, delay: Values, dt: float) -> Law:
+def _drawn(where: str, delay: Values, dt: float) -> Distribution:
     if delay.unit not in (None, "ms"):
         raise NetworkError(f"{where}: has the unit {delay.unit}; pass ms, or a number, which means ms")
     law = delay.law.scaled(1 / dt)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name all that decides a network by a hash, in checkpoints."""
+"""Hash descriptions: all that decides a network, for checkpoints, and projections that are described twice."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,9 +17,10 @@ from ...scalar.trace import TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
 
-__all__ = ["content_of", "fingerprint"]
+__all__ = ["content_of", "fingerprint", "repeats_of"]
 
 _PLAIN = (str, bool, int, type(None))
+_NAMED = {"Distribution": "Law"}  # in checkpoints
 
 
 def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], *others: Any) -> str:
@@ -65,7 +67,7 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
         add(known[id(value)])
     elif dataclasses.is_dataclass(value):
         kind: Any = type(value)
-        _add(add, (kind.__name__, [getattr(value, name) for name in _fields(kind)]), known)
+        _add(add, (_NAMED.get(kind.__name__, kind.__name__), [getattr(value, name) for name in _fields(kind)]), known)
     elif isinstance(value, Mapping):
         _add(add, list(value.items()), known)
     elif isinstance(value, (tuple, list)):
@@ -74,3 +76,20 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
             _add(add, part, known)
     else:
         add(f"{value!r};".encode())
+
+
+def repeats_of(wirings: Sequence[Wiring]) -> tuple[tuple[str, ...], ...]:
+    """Return the names of projections that differ in nothing but their names, a group for each description."""
+    alike = defaultdict(list)
+    for wiring in wirings:
+        projection = wiring.projection
+        ends = projection.source.name, projection.target.name, projection.into
+        shapes = np.shape(wiring.weights), np.shape(wiring.steps)  # () of what is drawn
+        alike[*ends, wiring.kind, wiring.number, *shapes].append(wiring)
+    groups: list[tuple[str, ...]] = []
+    for some in alike.values():
+        same = defaultdict(list)
+        for wiring in some if len(some) > 1 else ():
+            same[content_of(wiring)].append(wiring.name)
+        groups += [tuple(names) for names in same.values() if len(names) > 1]
+    return tuple(groups)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .on_cpu_words import loop
+from .on_cpu_values import loop
 
 __all__ = ["count_runs", "count_taken", "merge_runs", "take_runs"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .on_cpu_words import F, I, below, called, gap, inlined, loop, values_into, words_into
-from .rows import ALL, DISTINCT, GAPS, REPLACED
+from .loop_arguments import ALL, DISTINCT, GAPS, REPLACED
+from .on_cpu_values import F, I, below, called, gap, inlined, loop, values_into, words_into
 
 __all__ = ["count_drawn", "count_ends", "count_gaps", "draw_row"]
 

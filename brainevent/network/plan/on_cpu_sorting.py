@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .on_cpu_rows import draw_row
-from .on_cpu_words import called, inlined, loop
+from .on_cpu_values import called, inlined, loop
 
 __all__ = ["draw_rows", "place_listed", "place_rows", "sort_rows"]
 

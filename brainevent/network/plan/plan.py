@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
 
 from ...scalar.trace import TracedRule
 from .projections import ProjectionPlan, projection_of
 
-__all__ = ["IN_LINE", "Plan", "PopulationPlan", "SynapsePlan", "part_bounds"]
+__all__ = ["IN_LINE", "Made", "Plan", "PopulationPlan", "Source", "SynapsePlan", "Synapses", "held", "part_bounds"]
 
 IN_LINE = 16  # numbers of 32 bits in a line of cache
 _LARGE = 256  # neurons
@@ -82,6 +82,78 @@ class SynapsePlan:
         return sum(int(array.nbytes) for array in (self.starts, self.targets, self.weights, self.delays))
 
 
+class Made(Protocol):
+    """Synapses of a projection that are made when they are asked for: out of a bundle, or drawn from a description."""
+
+    def made(self, about: ProjectionPlan) -> SynapsePlan:
+        """Return the synapses, given what is known of the projection."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory they take on the host."""
+
+
+Source = SynapsePlan | Made
+Arrange = Callable[[Mapping[int, SynapsePlan]], Mapping[int, Source]]
+
+
+class Synapses(Sequence[SynapsePlan]):
+    """All synapses of a plan, one projection at a time: held as they are, or made when they are asked for.
+
+    There are three makers: `held` in this file, `bundled` in `bundles.py`, and a build on a device in `drawing.py`.
+
+    Attributes:
+        projections: What is known of each projection.
+        sources: Where the synapses of each are.
+        arrange: Puts all synapses from one population, by their places, where engines want them; None leaves them.
+        measure: Draws synapses of descriptions on the device that has them; None on a host.
+    """
+
+    def __init__(
+        self,
+        projections: Sequence[ProjectionPlan],
+        sources: Sequence[Source],
+        arrange: Arrange | None = None,
+        measure: Any = None,
+    ):
+        self.projections, self.sources, self.arrange, self.measure = projections, sources, arrange, measure
+
+    @property
+    def held(self) -> dict[int, SynapsePlan]:
+        """Synapses that are held as they are, by their places."""
+        return {k: source for k, source in enumerate(self.sources) if isinstance(source, SynapsePlan)}
+
+    def replaced(self, others: Mapping[int, tuple[Source, ProjectionPlan]]) -> Synapses:
+        """Return all with others, between the same populations, in some places; those left are shared."""
+        sources = {**dict(enumerate(self.sources)), **{place: source for place, (source, _) in others.items()}}
+        projections = [others[k][1] if k in others else about for k, about in enumerate(self.projections)]
+        changed = Synapses(projections, [sources[k] for k in range(len(self))], self.arrange, self.measure)
+        if self.arrange is not None:
+            for name in dict.fromkeys(projections[place].source for place in others):
+                sources |= self.arrange({k: changed[k] for k, about in enumerate(projections) if about.source == name})
+            changed.sources = [sources[k] for k in range(len(self))]
+        return changed
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @overload
+    def __getitem__(self, place: int) -> SynapsePlan: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[SynapsePlan]: ...
+    def __getitem__(self, place: int | slice) -> SynapsePlan | Sequence[SynapsePlan]:
+        """Return the synapses of a projection."""
+        if isinstance(place, slice):
+            return [self[k] for k in range(len(self))[place]]
+        source = self.sources[place]
+        return source if isinstance(source, SynapsePlan) else source.made(self.projections[place])
+
+
+def held(all_: Sequence[SynapsePlan]) -> Synapses:
+    """Return synapses as they are."""
+    return Synapses([projection_of(one) for one in all_], list(all_))
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A network as engines run it.
@@ -95,7 +167,7 @@ class Plan:
     """
 
     populations: tuple[PopulationPlan, ...]
-    synapses: Sequence[SynapsePlan]
+    synapses: Synapses
     dt: float
     seed: int
     parts: int
@@ -106,19 +178,25 @@ class Plan:
     repeats: tuple[tuple[str, ...], ...] = ()
     loads: dict[tuple[str, str], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Accept synapses as a sequence."""
+        if not isinstance(self.synapses, Synapses):
+            object.__setattr__(self, "synapses", held(self.synapses))
+
     def replaced(
-        self, synapses: Mapping[int, Any], quanta: Mapping[tuple[str, str], Any] = MappingProxyType({})
+        self,
+        synapses: Mapping[int, SynapsePlan | tuple[Source, ProjectionPlan]],
+        quanta: Mapping[tuple[str, str], Any] = MappingProxyType({}),
     ) -> Plan:
         """Return the plan with other synapses, by their places among all, and other quanta, by receptor."""
         populations = tuple(
             replace(p, quanta={key: quanta.get((p.name, key), quantum) for key, quantum in p.quanta.items()})
             for p in self.populations
         )
-        made = getattr(self.synapses, "replaced", None)
-        all_ = tuple(synapses.get(k, one) for k, one in enumerate(self.synapses)) if made is None else made(synapses)
+        others = {k: one if isinstance(one, tuple) else (one, projection_of(one)) for k, one in synapses.items()}
         ends = {(self.projections[place].target, self.projections[place].receptor) for place in synapses} | {*quanta}
         loads = {end: load for end, load in self.loads.items() if end not in ends}
-        return replace(self, populations=populations, synapses=all_, loads=loads)
+        return replace(self, populations=populations, synapses=self.synapses.replaced(others), loads=loads)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""
@@ -133,11 +211,10 @@ class Plan:
         into = (p for p in self.projections if (p.target, p.receptor) == (population, receptor))
         return max((p.largest_delay for p in into), default=1)
 
-    @cached_property
+    @property
     def projections(self) -> Sequence[ProjectionPlan]:
         """What is known of each projection, without its synapses."""
-        known: Sequence[ProjectionPlan] | None = getattr(self.synapses, "projections", None)
-        return [projection_of(synapses) for synapses in self.synapses] if known is None else known
+        return self.synapses.projections
 
     @cached_property
     def quanta(self) -> tuple[tuple[str, str, float], ...]:
@@ -148,9 +225,10 @@ class Plan:
 
     @property
     def synapse_bytes(self) -> int:
-        """How much memory all synapses take."""
-        known: int | None = getattr(self.synapses, "nbytes", None)
-        return sum(one.nbytes for one in self.synapses) if known is None else known
+        """How much memory all synapses take; those of a device without tables of rows."""
+        if self.synapses.measure is not None:
+            return sum(projection.nbytes for projection in self.projections)
+        return sum(source.nbytes for source in self.synapses.sources)
 
     def receptors(self) -> Iterator[tuple[str, str]]:
         """Yield population and receptor, of each."""

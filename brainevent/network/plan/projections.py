@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ProjectionPlan", "projection_of"]
+__all__ = ["ProjectionPlan", "finer", "finer_about", "projection_of"]
 
 Array = Any
 
@@ -76,3 +77,23 @@ def _least(weights: Array) -> int:
     above = int(weights.min(where=weights > 0, initial=limits.max))
     below = -int(weights.max(where=weights < 0, initial=limits.min))
     return min(above, below) if weights.any() else 0
+
+
+_LARGEST_16 = 2**15 - 1
+
+
+def finer(synapses: Any, times: int) -> Any:
+    """Return a `SynapsePlan` with weights of so many times as many quanta."""
+    if times == 1 or not synapses.weights.size:
+        return synapses
+    numbers = synapses.weights.astype(np.int64) * times
+    narrow = synapses.weights.dtype == np.int16 and np.abs(numbers).max() <= _LARGEST_16
+    return dataclasses.replace(synapses, weights=numbers.astype(np.int16 if narrow else np.int32))
+
+
+def finer_about(about: ProjectionPlan, times: int) -> ProjectionPlan:
+    """Return what is known of a projection with weights of so many times as many quanta."""
+    low, high = (weight * times for weight in about.weights)
+    targets, weights, delays = about.dtypes
+    held = "int16" if weights == "int16" and max(-low, high) <= _LARGEST_16 else "int32"
+    return dataclasses.replace(about, weights=(low, high), least=about.least * times, dtypes=(targets, held, delays))

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
 from ..description.units import array_in
-from .law import INTEGERS, Law
+from .distribution import INTEGERS, Distribution
 
 __all__ = [
     "LARGEST_SUM",
@@ -117,9 +117,9 @@ def choose_quantum(wirings: Sequence[Weighted], dtype: str = "float32") -> np.fl
 
     In float64 weights are the same numbers of quanta, and a quantum of which all are multiples has all its digits.
     """
-    numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Law)]
+    numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Distribution)]
     given = np.concatenate([np.zeros(0), *numbers])
-    laws = [w.weights for w in wirings if isinstance(w.weights, Law)]
+    laws = [w.weights for w in wirings if isinstance(w.weights, Distribution)]
     largest_sum = sum(w.largest_sum for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
     if largest_sum == 0:
@@ -140,9 +140,9 @@ def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:
     return whole.astype(np.int32), int((np.abs(scaled - whole) > np.abs(scaled) * ROUNDED).sum())
 
 
-def largest_rounding(weights: Array | Law, quantum: np.floating[Any]) -> float:
+def largest_rounding(weights: Array | Distribution, quantum: np.floating[Any]) -> float:
     """Return by how much a weight is rounded at most: by nothing if all are meant to be multiples of the quantum."""
-    if isinstance(weights, Law):
+    if isinstance(weights, Distribution):
         exact = weights.kind == INTEGERS and _are_multiples(np.abs([weights.a, weights.b]), float(quantum)).all()
         return 0.0 if exact else float(quantum) / 2
     rounded = weights[~_are_multiples(np.abs(weights), float(quantum))]
@@ -160,7 +160,7 @@ def _below(x: float) -> float:
     return float(near if near <= x else np.nextafter(near, np.float32(0)))
 
 
-def _smallest(law: Law) -> float:
+def _smallest(law: Distribution) -> float:
     """Return the smallest |value| but 0 of a law; 0 if there are values on both sides of 0, or beside it."""
     first, last = law.bounds
     return 0.0 if first <= 0 <= last else min(abs(first), abs(last))

@@ -13,12 +13,11 @@ import numpy as np
 from ..._warned import warn_each_time
 from ..description.conductances import check_sign
 from .connections import one_weight_of, order_of, weights_of
-from .drawn_synapses import Description, Measured
-from .finer import finer, finer_about
-from .law import Law
-from .on_its_way import divided, held_in
-from .plan import Plan, SynapsePlan
-from .projections import ProjectionPlan
+from .distribution import Distribution
+from .drawing import Description, Placed, placed_synapses
+from .pending import divided, held_in
+from .plan import Plan, Source, SynapsePlan
+from .projections import ProjectionPlan, finer, finer_about, projection_of
 from .quantum import (
     RoundedWeightsWarning,
     check_given_quantum,
@@ -34,7 +33,6 @@ __all__ = ["Weights", "weights_as_built"]
 Array = Any
 Receptor = tuple[str, str]  # population and name
 Arriving = Mapping[str, Mapping[str, Array]]
-Synapses = SynapsePlan | tuple[Description, ProjectionPlan]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +47,6 @@ class _Given:
     def largest_weight(self) -> float:
         """The largest |weight|."""
         return float(np.abs(self.weights).max(initial=0))
-
-
-@dataclass(frozen=True, eq=False)
-class _Made:
-    """Synapses of a projection in some quantum; sums of |weight| into each target, and how many weights are rounded."""
-
-    synapses: Synapses
-    loads: Array
-    rounded: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +114,13 @@ class Weights:
             return self._holding(arriving, quanta, {}, what, same=same)
         replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
         ends = {(p.target, p.receptor): None for p in self.built.projections if p.name in weights}
-        made: dict[int, _Made] = {}
+        made: dict[int, Placed] = {}
         chosen, rounded = {}, list[str]()
         for end in ends:
             chosen[end], fresh, said = self._of_receptor(end, replaced, weights, what)
             made |= fresh
             rounded += said
-        base = self.base.replaced({place: one.synapses for place, one in made.items()}, chosen)
+        base = self.base.replaced({place: (one.synapses, one.about) for place, one in made.items()}, chosen)
         alike = (tuple(name for name in group if name not in replaced) for group in self.built.repeats)
         base = dataclasses.replace(base, repeats=tuple(group for group in alike if len(group) > 1))
         loads = self._loads | {base.projections[place].name: one.loads for place, one in made.items()}
@@ -167,7 +156,7 @@ class Weights:
 
     def _of_receptor(
         self, end: Receptor, replaced: Mapping[str, Array], changed: Mapping[str, Array], what: str
-    ) -> tuple[np.floating[Any], dict[int, _Made], list[str]]:
+    ) -> tuple[np.floating[Any], dict[int, Placed], list[str]]:
         """Return the quantum of a receptor, the synapses of its projections that change with it, and warnings."""
         places = [k for k, p in enumerate(self.built.projections) if (p.target, p.receptor) == end]
         asked = {place: self._asked(place, replaced, what) for place in places}
@@ -214,40 +203,36 @@ class Weights:
         sums = _loads(synapses, np.abs(_in_place(self.built, synapses, weights)), size)
         return _Given(about.name, weights, float(sums.max(initial=0)))
 
-    def _made(self, place: int, asked: Wiring | _Given, quantum: np.floating[Any]) -> _Made:
+    def _made(self, place: int, asked: Wiring | _Given, quantum: np.floating[Any]) -> Placed:
         """Return the synapses of a projection as a build with these weights makes them."""
         seed, parts = self.built.seed, self.built.parts
-        if isinstance(asked, Wiring) and place in getattr(self.built.synapses, "descriptions", ()):
-            description = Description(asked, quantum, seed)
-            found = self._measured(description)
-            return _Made((description, found.about), found.loads, found.rounded)
-        if isinstance(asked, Wiring) and (isinstance(asked.weights, Law) or asked.weights.size > 1):
-            from .synapses import placed_synapses  # compiled loops
-
-            placed = placed_synapses(asked, quantum, seed, parts)
-            return _Made(placed.synapses, placed.loads, placed.rounded)
+        if isinstance(asked, Wiring) and isinstance(self.built.synapses.sources[place], Description):
+            return self._measured(Description(asked, quantum, seed, parts))
+        if isinstance(asked, Wiring) and (isinstance(asked.weights, Distribution) or asked.weights.size > 1):
+            return placed_synapses(asked, quantum, seed, parts)
         synapses = self.base.synapses[place]
         numbers, rounded = in_quanta(asked.weights, quantum)
         weights = _in_place(self.built, synapses, numbers.astype(weight_dtype(asked, quantum)))
         made = dataclasses.replace(synapses, weights=weights, rounding=largest_rounding(asked.weights, quantum))
         size = self.built.population(synapses.target).size
-        return _Made(made, _loads(made, np.abs(weights.astype(np.int64)), size).astype(np.int64), rounded)
+        loads = _loads(made, np.abs(weights.astype(np.int64)), size).astype(np.int64)
+        return Placed(made, projection_of(made), loads, rounded)
 
-    def _measured(self, description: Description) -> Measured:
+    def _measured(self, description: Description) -> Placed:
         """Let the device that drew the synapses of the build measure those of another description."""
-        drawn: Any = self.built.synapses
-        found: Measured = drawn.measure(description)
-        drawn.measure.done()
+        measure = self.built.synapses.measure
+        found: Placed = measure(description)
+        measure.done()
         return found
 
     def _warning(
-        self, place: int, asked: Wiring | _Given, made: _Made, quantum: np.floating[Any], what: str
+        self, place: int, asked: Wiring | _Given, made: Placed, quantum: np.floating[Any], what: str
     ) -> str | None:
         """Return a warning if weights were rounded too much; None if not, or if the user chose the quantum."""
         about = self.built.projections[place]
         if not made.rounded or not about.entries or (about.target, about.receptor) in self.built.given:
             return None
-        one = not isinstance(asked.weights, Law) and asked.weights.size == 1
+        one = not isinstance(asked.weights, Distribution) and asked.weights.size == 1
         name = f"{about.target}.{about.receptor}"
         return (
             f"{what}: weights of {about.name}: {about.entries if one else made.rounded} of {about.entries} were "
@@ -269,9 +254,9 @@ class Weights:
         return total
 
     def _found_load(self, place: int, size: int) -> Array:
-        descriptions: Mapping[int, Description] = getattr(self.base.synapses, "descriptions", {})
-        if place in descriptions:
-            return self._measured(descriptions[place]).loads
+        source = self.base.synapses.sources[place]
+        if isinstance(source, Description):
+            return self._measured(source).loads
         synapses = self.base.synapses[place]
         return _loads(synapses, np.abs(synapses.weights.astype(np.int64)), size).astype(np.int64)
 
@@ -285,12 +270,11 @@ def _divided_plan(base: Plan, parts: Mapping[Receptor, int]) -> Plan:
     """Return a plan with quanta that are divided into parts, and weights of so many more of them."""
     if not parts:
         return base
-    descriptions: Mapping[int, Description] = getattr(base.synapses, "descriptions", {})
-    synapses: dict[int, Synapses] = {}
-    for place, about in enumerate(base.projections):
+    synapses: dict[int, SynapsePlan | tuple[Source, ProjectionPlan]] = {}
+    for place, (about, source) in enumerate(zip(base.projections, base.synapses.sources, strict=True)):
         times = parts.get((about.target, about.receptor), 1)
-        if times > 1 and place in descriptions:
-            synapses[place] = dataclasses.replace(descriptions[place], times=times), finer_about(about, times)
+        if times > 1 and isinstance(source, Description):
+            synapses[place] = dataclasses.replace(source, times=times), finer_about(about, times)
         elif times > 1:
             synapses[place] = finer(base.synapses[place], times)
     quanta = {end: divided(base.population(end[0]).quanta[end[1]], times) for end, times in parts.items()}

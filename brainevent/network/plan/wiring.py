@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Wiring`: a projection with numbers instead of quantities, steps instead of ms, and checked shapes."""
+"""`Wiring`: a projection with numbers instead of quantities, steps instead of ms, and checked shapes.
+
+Matrices of ours, of SciPy, and dense arrays of shape (sources, targets) become lists of synapses.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,20 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...event.matrices.base import DataRepresentation
+from ...event.matrices.dense import Dense
+from ...event.operands import is_scipy
 from ..description.conductances import check_sign
 from ..description.connect import Connect
 from ..description.populations import Projection
 from ..description.units import array_in, unit_of
 from ..description.values import Values, in_unit
 from .delays import steps_of
-from .law import Law
-from .matrices import Listed, listed
+from .distribution import Distribution
 
-__all__ = ["Wiring", "check_weights", "wiring_of"]
+__all__ = ["Listed", "Wiring", "check_weights", "listed", "wiring_of"]
 
 _LARGEST = float(np.finfo(np.float32).max)
-
 Array = Any
 
 
@@ -62,7 +66,7 @@ class Wiring:
     @property
     def weight_bounds(self) -> tuple[float, float]:
         """Between which all weights are."""
-        if isinstance(self.weights, Law):
+        if isinstance(self.weights, Distribution):
             return self.weights.bounds
         return (float(self.weights.min()), float(self.weights.max())) if self.weights.size else (0.0, 0.0)
 
@@ -132,7 +136,7 @@ def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wir
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
 
 
-def _weights(where: str, weight: Any, unit: Any) -> Array | Law:
+def _weights(where: str, weight: Any, unit: Any) -> Array | Distribution:
     weight = in_unit(f"{where}: weight", weight, unit)
     if isinstance(weight, Values):
         if max(map(abs, weight.law.bounds)) > _LARGEST:
@@ -200,3 +204,78 @@ def _written_out(where: str, connect: Connect, weight: Array, shape: tuple[int, 
     places = np.nonzero(chosen)
     sources, targets = (place.astype(np.int32) for place in places)
     return Listed(sources, targets, weights[places] if weights.ndim else weights.reshape(1), stored, places)
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Synapses one by one.
+
+    `sources` and `targets` are int32 (n,), `weights` is float64 (n,), or (1,) if it is the same for all. `stored` is
+    the shape of one delay for each stored element; `chosen` says where in such an array those of the synapses are.
+    """
+
+    sources: Array
+    targets: Array
+    weights: Array
+    stored: tuple[int, ...]
+    chosen: Any
+
+    def delays(self, where: str, delays: Array) -> Array:
+        """Return the delays of the synapses, of those of all stored elements."""
+        if np.shape(delays) == self.stored:
+            return np.ascontiguousarray(delays[self.chosen].reshape(-1))
+        raise NetworkError(
+            f"{where}: has the shape {np.shape(delays)}; pass one number, or one for each stored element: {self.stored}"
+        )
+
+
+def listed(where: str, matrix: Any, shape: tuple[int, int], unit: Any = None) -> Listed:
+    """Return the synapses of a matrix; `unit` is that of its weights, if they have one."""
+    if isinstance(matrix, DataRepresentation) and not isinstance(matrix, Dense):
+        found = _sparse(where, matrix, shape, unit)
+    elif is_scipy(matrix):
+        found = _scipy(where, matrix, shape, unit)
+    else:
+        found = _dense(where, matrix.todense() if isinstance(matrix, Dense) else matrix, shape, unit)
+    for what, places, size in (("row", found.sources, shape[0]), ("column", found.targets, shape[1])):
+        if places.size and not (places.min() >= 0 and places.max() < size):
+            wrong = int(np.flatnonzero((places < 0) | (places >= size))[0])
+            raise NetworkError(f"{where}: element {wrong} is in {what} {places[wrong]}; pass 0 to {size - 1}")
+    return found
+
+
+def _check_shape(where: str, found: tuple[int, ...], shape: tuple[int, int]) -> None:
+    if tuple(found) != shape:
+        turned = " (it is that of the transposed matrix: pass matrix.T)" if tuple(found) == shape[::-1] else ""
+        raise NetworkError(f"{where}: has the shape {tuple(found)}{turned}; pass (sources, targets), which is {shape}")
+
+
+def _numbers(where: str, data: Any, unit: Any) -> Array:
+    numbers = array_in(where, data, unit)
+    if numbers.dtype == object:
+        raise NetworkError(f"{where} is of type {type(data).__name__}; pass one of brainevent or SciPy, or an array")
+    if numbers.dtype.kind not in "biuf" and numbers.dtype.name != "bfloat16":
+        raise NetworkError(f"{where}: holds {numbers.dtype}; pass real numbers")
+    return numbers.astype(np.float64)
+
+
+def _sparse(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
+    _check_shape(where, matrix.shape, shape)
+    sources, targets = (np.ascontiguousarray(np.asarray(x).reshape(-1), np.int32) for x in matrix._coordinates())
+    weights = _numbers(where, matrix.data, unit).reshape(-1)
+    return Listed(sources, targets, weights, tuple(matrix._stored), ...)
+
+
+def _scipy(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
+    _check_shape(where, matrix.shape, shape)
+    found = matrix.tocoo()
+    sources, targets = (np.ascontiguousarray(x, np.int32) for x in (found.row, found.col))
+    return Listed(sources, targets, _numbers(where, found.data, unit), (sources.size,), ...)
+
+
+def _dense(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
+    numbers = _numbers(where, matrix, unit)
+    _check_shape(where, numbers.shape, shape)
+    places = np.nonzero(numbers)
+    sources, targets = (place.astype(np.int32) for place in places)
+    return Listed(sources, targets, numbers[places], shape, places)

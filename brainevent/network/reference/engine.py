@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ..engine import Prepared, Repeated, Stopped, never
@@ -14,11 +15,12 @@ from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState, copied, initial_state
-from .loop import Piece, piece
-from .prepare import checked_state
-from .quanta import dtypes_of_sums
+from .outputs import Outputs
+from .prepare import checked_state, program_of
+from .program import Carry
+from .quanta import dtypes_of_sums, in_dtypes
 
-__all__ = ["ReferenceEngine"]
+__all__ = ["Piece", "ReferenceEngine", "piece"]
 
 Array = Any
 _SPIKES = 2**24  # neurons times steps that one piece records
@@ -150,3 +152,50 @@ def _recorded(first: int, steps: int, wanted: Wanted, outs: list[dict[str, Array
         {name: np.concatenate([out[f"{name}.rate"] for out in outs]).astype(np.int32) for name in wanted.rates},
         {label: np.concatenate([out[label] for out in outs]) for label in wanted.samples},
     )
+
+
+Piece = Callable[[NetworkState, Any, Any, Mapping[str, Array], int], tuple[NetworkState, dict[str, Array], Array]]
+
+
+def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
+    """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
+
+    Weights are those of all projections, in quanta, of any dtype. It returns the state after the steps, what was
+    recorded, and for each step whether all states were finite: that is only looked at if the plan asks for it.
+    """
+    dtypes = dtypes_of_sums(plan)
+
+    def run(
+        state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: Array
+    ) -> tuple[NetworkState, dict[str, Array], Array]:
+        outputs = Outputs(plan, wanted, length, jnp.asarray(state.step, np.uint32))
+        program = program_of(plan, outputs, params, in_dtypes(plan, weights, dtypes), None, {}, dtypes)
+
+        def step(carry: Carry, turn: Array) -> tuple[Carry, Any]:
+            carry, row = program.step(carry, (turn, {name: array[turn] for name, array in inputs.items()}))
+            return carry, (row, _finite(carry) if plan.check_finite else np.True_)
+
+        def body(turn: Array, both: Any) -> Any:
+            carry, row = step(both[0], turn)
+            return carry, jax.tree.map(lambda rows, value: rows.at[turn].set(value), both[1], row)
+
+        start = program.start(state)
+        shapes = jax.eval_shape(step, start, jnp.int32(0))[1]
+        rows = jax.tree.map(lambda one: jnp.ones((length, *one.shape), one.dtype), shapes)
+        carry, (recorded, finite) = jax.lax.fori_loop(jnp.int32(0), count, body, (start, rows))
+        return program.state(carry, count, state, dict.fromkeys(dtypes, np.int32)), {**recorded, **carry.filled}, finite
+
+    compiled = jax.jit(run)
+
+    def called(
+        state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: int
+    ) -> tuple[NetworkState, dict[str, Array], Array]:
+        with jax.enable_x64(plan.dtype == "float64"):
+            return compiled(state, params, weights, inputs, np.int32(count))
+
+    return called
+
+
+def _finite(carry: Carry) -> Array:
+    arrays = [x for x in jax.tree.leaves(carry.neurons) if jnp.issubdtype(x.dtype, np.floating)]
+    return jnp.array([jnp.isfinite(x).all() for x in arrays]).all()

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..._compat import Tracer
 from ...errors import NetworkError
+from ..plan.pending import NO_SUM, beyond, fit, in_place_of, room_by_row
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
-from ..plan.traced import NO_SUM, beyond, fit, in_place_of, room_by_row
 from ..state import NetworkState
 from .quanta import Receptor, is_float, loads_of
 

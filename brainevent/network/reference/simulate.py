@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from ...errors import NetworkError
 from ...typing import PyTree
@@ -23,17 +24,15 @@ from .engine import ReferenceEngine
 from .limits import check_sums, doubts
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params
-from .placement import placed
 from .prepare import checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
 from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
 from .room import check_outputs
 
-__all__ = ["simulate"]
+__all__ = ["placed", "simulate"]
 
 Array = Any
 _USUAL = fast_sigmoid()
-
 Given = tuple[Array, Mapping[str, Array]]  # turns and inputs, by steps
 
 
@@ -224,3 +223,31 @@ def _looped(
         return carry, recorded
     carry, rest = jax.checkpoint(chunk)(carry, jax.tree.map(lambda x: x[whole:], rows))
     return carry, jax.tree.map(lambda *x: jnp.concatenate(x), recorded, rest)
+
+
+Run = Callable[..., tuple[NetworkState, dict[str, Array]]]
+
+
+def placed(run: Run, wanted: Wanted, state: NetworkState) -> Run:
+    """Return a run from a state, which works on a mesh with explicit axes if the state lies on one."""
+    shardings = jax.tree.map(lambda x: jax.typeof(jnp.asarray(x)).sharding, state)
+    meshes = (sharding.mesh for sharding in jax.tree.leaves(shardings))
+    explicit = next((mesh for mesh in meshes if AxisType.Explicit in mesh.axis_types), None)
+    if explicit is None:
+        return run
+
+    def on_mesh(*axes: Any) -> NamedSharding:
+        return NamedSharding(explicit, PartitionSpec(*axes))
+
+    of = {
+        name: next((sharding.spec[0] for sharding in states.values()), None)
+        for name, states in shardings.neurons.items()
+    }
+    results = {
+        **{f"{name}.spikes": on_mesh(None, of[name]) for name in wanted.spikes},
+        **{f"{name}.counts": on_mesh(of[name]) for name in wanted.counts},
+        **{f"{name}.rate": on_mesh(None) for name in wanted.rates},
+        **{label: on_mesh(None, None) for label in wanted.samples},
+    }
+    places = jax.tree.map(lambda sharding: on_mesh(*sharding.spec), shardings)
+    return jax.sharding.auto_axes(run, out_sharding=(places, results))

@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Shown`: a simulation as text: its report, its rules and its repr."""
+"""`Shown`: a simulation as text: its report, its repr, and its rules line by line, as engines run them."""
 
 from __future__ import annotations
 
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from ...scalar.form import Assign, Form, Line, Loop, Name
+from ...scalar.numba_text import numba_text
+from ...scalar.trace import TracedRule
 from ..engine import Engine
 from ..engines import engine_name
-from ..plan.plan import Plan
+from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights
-from .explain import explained
 from .report import Text, reported
 
-__all__ = ["Shown"]
+__all__ = ["Shown", "explained"]
 
 
 class Shown:
@@ -63,3 +71,81 @@ class Shown:
         """Return what runs the network, and where its memory is, if the engine reports it."""
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
+
+
+def explained(plan: Plan, backend: str) -> str:
+    """Return the text of all rules; populations that share one are named together."""
+    groups: list[tuple[TracedRule, list[PopulationPlan]]] = []
+    for population in plan.populations:
+        same = next((members for rule, members in groups if rule.form == population.rule.form), None)
+        if same is None:
+            groups.append((population.rule, [population]))
+        else:
+            same.append(population)
+    return "\n\n".join(_rule_text(rule, [p.name for p in members], backend) for rule, members in groups)
+
+
+def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
+    form = rule.form
+    one = len(populations) == 1
+    head = [
+        f"rule {rule.name} of population{'' if one else 's'} {', '.join(populations)}, run by {backend!r}",
+        *(f"  {what}: {_inputs(names)}" for what, names in _kinds(rule) if names),
+        f"  {_random(rule)}",
+    ]
+    body = [text for source, lines in _by_source(form.lines) for text in _source_text(form, source, lines)]
+    names = [*(name.text.removeprefix("s_") for name in rule.states), "spike"]
+    results = (f"{name}={value}" for name, value in zip(names, _results(form), strict=True))
+    tail = [f"returns {', '.join(results)}"]
+    if form.functions:
+        counts = [f"be_{f.name} ({len(list(f.all_lines()))} lines)" for f in form.functions]
+        tail.append(f"functions: {', '.join(counts)}")
+    return "\n".join([*head, *body, *tail])
+
+
+def _kinds(rule: TracedRule) -> tuple[tuple[str, tuple[Name, ...]], ...]:
+    return (("state", rule.states), ("arriving", rule.arriving), ("parameters", rule.params))
+
+
+def _inputs(names: Iterable[Name]) -> str:
+    return ", ".join(f"{name.text} {name.dtype}" for name in names)
+
+
+def _random(rule: TracedRule) -> str:
+    if not rule.random:
+        return "random: nothing"
+    return f"random: functions of {_inputs(rule.random)}"
+
+
+def _by_source(lines: Iterable[Line]) -> Iterator[tuple[str, list[Line]]]:
+    """Yield lines in their order, those of one line of the user's rule together."""
+    for source, some in groupby(lines, _source_of):
+        yield source, list(some)
+
+
+def _source_of(line: Line) -> str:
+    """Return file:line of the rule that a line comes from: of a loop or branch, that of its first line."""
+    if isinstance(line, Assign):
+        return line.source
+    inner = (*line.head, *line.body) if isinstance(line, Loop) else (*line.then, *line.otherwise)
+    return next((source for part in inner if (source := _source_of(part))), "")
+
+
+def _source_text(form: Form, source: str, lines: list[Line]) -> list[str]:
+    name, _, number = source.rpartition(":")
+    written = linecache.getline(name, int(number)).strip() if number.isdigit() else ""
+    place = f"{Path(name).name}:{number}" if name else "(no line of the rule)"
+    return [f"{place}  {written}".rstrip(), *(f"    {text}" for text in _printed(form, lines))]
+
+
+def _printed(form: Form, lines: list[Line]) -> list[str]:
+    """Return lines as Numba compiles them."""
+    part = replace(form, name="part", inputs=(), lines=tuple(lines), outputs=())
+    body = numba_text([part]).rpartition("def be_part():\n")[2].splitlines()
+    return [text.removeprefix("    ") for text in body[:-1]]  # the last one returns nothing
+
+
+def _results(form: Form) -> list[str]:
+    part = replace(form, name="part", inputs=(), lines=())
+    returned = numba_text([part]).rpartition("return ")[2].strip()
+    return returned.split(", ")

@@ -20,13 +20,12 @@ from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
 from ..state import NetworkState, initial_state
+from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_values
 from .checkpoint import read_checkpoint, write_checkpoint
 from .collected import Collected, check_room_for
 from .duration import MOST_STEPS, counted_run, counted_steps
-from .given import checked_inputs, checked_state, split_values
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .recorded import Recorded, Wanted
-from .replacing import first_weights, given_weights, going_on
 from .requests import Every, Request, parsed, wanted
 from .result import Result, result_of
 from .shown import Shown

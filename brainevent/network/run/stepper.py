@@ -14,9 +14,9 @@ from ...event.room import check_room
 from ..description.units import unit_of
 from ..engine import Engine, Prepared
 from ..plan.plan import Plan
+from .checked import as_dtype, found_receptor, refuse_infinite
 from .collected import check_room_for
 from .duration import MOST_STEPS
-from .given import as_dtype, found_receptor, refuse_infinite
 from .recorded import Recorded, RecordedStep
 from .requests import Every, Request, parsed, wanted
 from .result import result_of

@@ -12,7 +12,7 @@ from ...bench.plot.draw import Figure
 from .colours import add_scale, both_ways, falling, rising, whole_ticks
 from .frame import SIZE, Wish, axes_of, finish, remark, say_empty, spaced
 
-__all__ = ["Elements", "draw_weights"]
+__all__ = ["PlacedWeights", "draw_weights"]
 
 _MOST_CELLS = 400  # along the longer side
 _BRIGHTEST = 99.5  # percent of cells are within the scale
@@ -20,7 +20,7 @@ _MIXED = 0.02  # of the larger sign: a smaller one is nothing
 
 
 @dataclass(frozen=True)
-class Elements:
+class PlacedWeights:
     """Weights of a matrix, and the row and the column of each."""
 
     weights: np.ndarray
@@ -30,7 +30,7 @@ class Elements:
     dense: bool
 
 
-def draw_weights(elements: Elements, wish: Wish, label: str, names: tuple[str, str]) -> Figure:
+def draw_weights(elements: PlacedWeights, wish: Wish, label: str, names: tuple[str, str]) -> Figure:
     """Do what `plot_weights` says."""
     height, width = elements.shape
     wanted = 1.0 + 5.4 * min(1.0, height / max(1, width))
@@ -64,7 +64,7 @@ def draw_weights(elements: Elements, wish: Wish, label: str, names: tuple[str, s
     return finish(axes, theme, wish.title, own=wish.ax is None)
 
 
-def _cells(elements: Elements, block: int) -> np.ndarray:
+def _cells(elements: PlacedWeights, block: int) -> np.ndarray:
     """Return the mean of the weights in blocks, where pairs without a synapse count as 0."""
     height, width = elements.shape
     shape = -(-height // block), -(-width // block)
@@ -74,7 +74,7 @@ def _cells(elements: Elements, block: int) -> np.ndarray:
     return np.asarray(sums / np.outer(*sides))
 
 
-def _words(elements: Elements, label: str) -> str:
+def _words(elements: PlacedWeights, label: str) -> str:
     weights, (height, width) = elements.weights, elements.shape
     finite = weights[np.isfinite(weights)]
     span = f"{finite.min():.3g} to {finite.max():.3g}" if finite.size else "not finite"

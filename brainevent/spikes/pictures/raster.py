@@ -13,6 +13,7 @@ from ...bench.plot.picture import Picture, dress, size_in_points
 from ...bench.plot.style import THEMES, Theme
 from ...errors import did_you_mean
 from ..statistics import Statistics
+from .bands import MOST_COLOURS, Bands, bands_of
 from .colours import add_scale, rising
 from .frame import (
     SIZE,
@@ -29,7 +30,6 @@ from .frame import (
     theme_of,
 )
 from .lines import draw_rate, round_bin, time_of
-from .rows import MOST_COLOURS, Layout, layout_of
 
 __all__ = ["draw_overview", "draw_raster"]
 
@@ -52,9 +52,9 @@ _NAME = 6.0, 9.0  # points: letters of names beside bands
 
 def draw_raster(spikes: Statistics, wish: Wish, kind: str | None, sample: Any, sort_by: Any, heights: Any) -> Figure:
     """Do what `Spikes.raster` says."""
-    layout = layout_of(wish, spikes, sample, sort_by, heights)
+    bands = bands_of(wish, spikes, sample, sort_by, heights)
     axes, theme = axes_of(wish)
-    remarks = _draw(axes, theme, spikes, layout, wish, kind)
+    remarks = _draw(axes, theme, spikes, bands, wish, kind)
     if remarks:
         remark(axes, theme, _sentence(remarks))
     return finish(axes, theme, wish.title, own=wish.ax is None)
@@ -70,7 +70,7 @@ def draw_overview(
     """Do what `Spikes.plot` says; `wish.ax` is a figure."""
     theme = theme_of(wish.where, wish.theme) or THEMES["light"]
     kind = rows.pop("kind")
-    layout = layout_of(wish, spikes, **rows)
+    bands = bands_of(wish, spikes, **rows)
     figure = Picture(figsize=(SIZE[0], 4.6), layout="constrained") if wish.ax is None else wish.ax
     if not hasattr(figure, "subplots") or not hasattr(figure, "suptitle"):
         raise TypeError(f"{wish.where}: figure is {type(figure).__name__}; pass a figure of matplotlib")
@@ -78,7 +78,7 @@ def draw_overview(
     for axes in (above, below):
         dress(axes, theme)
     bin = round_bin(spikes) if bin is None else bin  # noqa: A001 - the word for it
-    remarks = _draw(above, theme, spikes, layout, wish, kind)
+    remarks = _draw(above, theme, spikes, bands, wish, kind)
     finish(above, theme, None, own=False)
     inner = Wish(wish.where, below, wish.groups)
     draw_rate(spikes, inner, bin, smooth, remarks=[_sentence(remarks)] if remarks else [])
@@ -90,42 +90,42 @@ def draw_overview(
     return figure
 
 
-def _draw(axes: Axes, theme: Theme, spikes: Statistics, layout: Layout, wish: Wish, kind: str | None) -> list[str]:
+def _draw(axes: Axes, theme: Theme, spikes: Statistics, bands: Bands, wish: Wish, kind: str | None) -> list[str]:
     """Draw all bands, their names and limits; return remarks."""
     if kind is not None and kind not in _KINDS:
         raise ValueError(f"{wish.where}: unknown kind {kind!r}{did_you_mean(kind, _KINDS)}; kinds: marks, density")
     alone = is_alone(axes), is_alone(axes, "y")
-    events = [band.events() for band in layout.bands]
+    events = [band.events() for band in bands.each]
     count = sum(steps.size for steps, _ in events)
     size = size_in_points(axes)
-    dense = kind == "density" or (kind is None and not wish.artist and _ink(layout, count, size) > _MOST_INK)
+    dense = kind == "density" or (kind is None and not wish.artist and _ink(bands, count, size) > _MOST_INK)
     dense = dense and count > 0
-    remarks = list(layout.remarks)
-    named = len(layout.bands) > 1 and (dense or not layout.numbered or len(layout.bands) > MOST_COLOURS)
+    remarks = list(bands.remarks)
+    named = len(bands.each) > 1 and (dense or not bands.numbered or len(bands.each) > MOST_COLOURS)
     if dense:
-        remarks.append(_density(axes, theme, spikes, layout, events, wish.artist))
+        remarks.append(_density(axes, theme, spikes, bands, events, wish.artist))
     else:
-        _marks(axes, theme, spikes, layout, events, size, wish.artist, legend=not named)
+        _marks(axes, theme, spikes, bands, events, size, wish.artist, legend=not named)
     set_limits(axes, *time_of(spikes), alone=alone[0])
-    if layout.shown:
-        set_limits(axes, layout.bands[0].low, layout.bands[-1].high, "y", alone=alone[1])
+    if bands.shown:
+        set_limits(axes, bands.each[0].low, bands.each[-1].high, "y", alone=alone[1])
     label_time(axes)
     axes.grid(visible=False)
     if named:
-        _name_bands(axes, theme, layout, size[1], theme.muted if dense else theme.grid)
+        _name_bands(axes, theme, bands, size[1], theme.muted if dense else theme.grid)
     else:
-        axes.set_ylabel("neuron" if layout.sort_by is None else f"neurons, by {layout.sort_by}")
+        axes.set_ylabel("neuron" if bands.sort_by is None else f"neurons, by {bands.sort_by}")
         axes.yaxis.set_major_formatter(lambda value, _: spaced(value))
-        if not layout.numbered:
-            _number_rows(axes, layout)
+        if not bands.numbered:
+            _number_rows(axes, bands)
     if not count:
-        say_empty(axes, theme, _why_empty(spikes, layout))
+        say_empty(axes, theme, _why_empty(spikes, bands))
     return remarks
 
 
-def _ink(layout: Layout, count: int, size: tuple[float, float]) -> float:
+def _ink(bands: Bands, count: int, size: tuple[float, float]) -> float:
     """Return which part of the axes marks would cover if none were over another."""
-    row = size[1] / max(1, layout.shown)
+    row = size[1] / max(1, bands.shown)
     area = _THICK * _mark_height(row) if row >= _LEAST_ROW else _DOTS[0] ** 2
     return count * area / (size[0] * size[1])
 
@@ -138,7 +138,7 @@ def _marks(
     axes: Axes,
     theme: Theme,
     spikes: Statistics,
-    layout: Layout,
+    bands: Bands,
     events: list[tuple[np.ndarray, np.ndarray]],
     size: tuple[float, float],
     artist: dict[str, Any],
@@ -146,10 +146,10 @@ def _marks(
     legend: bool,
 ) -> None:
     """Draw a mark for each spike, as high as a row."""
-    whole = layout.bands[-1].high - layout.bands[0].low
+    whole = bands.each[-1].high - bands.each[0].low
     count = sum(steps.size for steps, _ in events)
     dot = float(np.clip(math.sqrt(_MOST_INK * size[0] * size[1] / max(1, count)), *_DOTS))
-    for place, (band, (steps, rows)) in enumerate(zip(layout.bands, events, strict=True)):
+    for place, (band, (steps, rows)) in enumerate(zip(bands.each, events, strict=True)):
         colour = theme.colours[place % len(theme.colours)]
         row = size[1] * (band.high - band.low) / max(1, whole * band.neurons.size)
         look: dict[str, Any] = {"marker": "|", "markersize": _mark_height(row), "markeredgewidth": _THICK}
@@ -165,18 +165,18 @@ def _density(
     axes: Axes,
     theme: Theme,
     spikes: Statistics,
-    layout: Layout,
+    bands: Bands,
     events: list[tuple[np.ndarray, np.ndarray]],
     artist: dict[str, Any],
 ) -> str:
     """Draw the rate of some neurons in some steps as a colour; return what a cell is."""
-    wide, cells = _cells(spikes.steps, sum(steps.size for steps, _ in events), layout.shown)
+    wide, cells = _cells(spikes.steps, sum(steps.size for steps, _ in events), bands.shown)
     edges = np.append(np.arange(0, spikes.steps, wide), spikes.steps)
-    whole = layout.bands[-1].high - layout.bands[0].low
+    whole = bands.each[-1].high - bands.each[0].low
     found = []
-    for band, (steps, rows) in zip(layout.bands, events, strict=True):
+    for band, (steps, rows) in zip(bands.each, events, strict=True):
         n = band.neurons.size
-        high = _neurons_in_a_cell(n, cells * (band.high - band.low) / whole, layout.shown / cells)
+        high = _neurons_in_a_cell(n, cells * (band.high - band.low) / whole, bands.shown / cells)
         ends = np.append(np.arange(0, n, high), n)
         shape = ends.size - 1, edges.size - 1
         flat = (rows // high) * shape[1] + (steps.astype(np.int64) - spikes.first) // wide
@@ -211,40 +211,40 @@ def _cells(steps: int, spikes: int, rows: int) -> tuple[int, int]:
     return wide, min(rows, max(_FEWEST_ROWS, round(share * _MOST_ROWS)))
 
 
-def _name_bands(axes: Axes, theme: Theme, layout: Layout, points: float, line: str) -> None:
+def _name_bands(axes: Axes, theme: Theme, bands: Bands, points: float, line: str) -> None:
     """Write the name of each band beside it, in its colour, and draw lines between bands."""
-    middles = [(band.low + band.high) / 2 for band in layout.bands]
-    axes.set_yticks(middles, [band.name for band in layout.bands])
-    thinnest = min(band.high - band.low for band in layout.bands) / (layout.bands[-1].high - layout.bands[0].low)
+    middles = [(band.low + band.high) / 2 for band in bands.each]
+    axes.set_yticks(middles, [band.name for band in bands.each])
+    thinnest = min(band.high - band.low for band in bands.each) / (bands.each[-1].high - bands.each[0].low)
     axes.tick_params(axis="y", length=0, labelsize=float(np.clip(0.8 * thinnest * points, *_NAME)))
     for place, label in enumerate(axes.get_yticklabels()):
         label.set_color(theme.colours[place % len(theme.colours)])
         label.set_fontweight("bold")
-    for band in layout.bands[1:]:
+    for band in bands.each[1:]:
         axes.axhline(band.low, color=line, linewidth=0.8, zorder=3)
     axes.set_ylabel("")
 
 
-def _number_rows(axes: Axes, layout: Layout) -> None:
+def _number_rows(axes: Axes, bands: Bands) -> None:
     """Label rows of one band with the numbers of their neurons, where these rise."""
-    (band,) = layout.bands
+    (band,) = bands.each
     neurons = band.neurons
     if neurons.size <= _MOST_NAMED_ROWS:
         axes.set_yticks(np.arange(neurons.size), [str(n) for n in neurons])
         return
-    if layout.sort_by is not None:
+    if bands.sort_by is not None:
         return
     numbers = axes.yaxis.get_major_locator().tick_values(neurons[0], neurons[-1])
     numbers = numbers[(numbers >= neurons[0]) & (numbers <= neurons[-1])]
     axes.set_yticks(np.interp(numbers, neurons, np.arange(neurons.size)), [spaced(n) for n in numbers])
 
 
-def _why_empty(spikes: Statistics, layout: Layout) -> str:
-    if not layout.shown:
+def _why_empty(spikes: Statistics, bands: Bands) -> str:
+    if not bands.shown:
         return "no neurons"
     if not spikes.steps:
         return "no steps"
-    neurons = "1 neuron" if layout.shown == 1 else f"{spaced(layout.shown)} neurons"
+    neurons = "1 neuron" if bands.shown == 1 else f"{spaced(bands.shown)} neurons"
     return f"no spikes of {neurons} in {spikes.duration:g} ms"
 
 

@@ -8,6 +8,7 @@ import platform
 import re
 import signal
 import threading
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,8 @@ from programs import run_program
 from brainevent.backends.numba.floats import restore_floats
 from brainevent.backends.numba.loops import compile_native
 from brainevent.errors import NetworkError, NotFiniteError
-from brainevent.network.cpu import legs
+from brainevent.network import native
+from brainevent.network.cpu import runs as cpu_runs
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.on_update import compiled_update
 from brainevent.network.cpu.update_text import update_of
@@ -209,7 +211,7 @@ def test_a_run_that_breaks_off_within_a_step_says_so(monkeypatch):
                 raise RuntimeError("can't start new thread")
             super().start()
 
-    monkeypatch.setattr(legs.threading, "Thread", NoMoreThreads)
+    monkeypatch.setattr(cpu_runs.threading, "Thread", NoMoreThreads)
     with pytest.raises(RuntimeError, match="can't start new thread"):
         engine.run(5, Wanted(), {})
     monkeypatch.undo()
@@ -306,3 +308,27 @@ def test_a_later_process_compiles_nothing(tmp_path):
     engine = NumbaEngine(small_plans.plan(2))
     engine.run(7, Wanted(), {})
     assert int(run_program(AGAIN)) == engine.state.neurons["a"]["v"].view("uint32").sum()
+
+
+def test_compiled_code_is_kept_with_all_files_that_decide_it(tmp_path, monkeypatch):
+    found = native.files_of(sorted(Path(native.__file__).parent.glob("*/on_*.py")))
+    names = {f"{file.parent.name}/{file.name}" for file in found}
+    assert {
+        "plan/distribution.py",
+        "plan/loop_arguments.py",
+        "cpu/tables.py",
+        "scalar/samplers.py",
+        "scalar/lower.py",
+    } <= names
+    (tmp_path / "room").mkdir()
+    texts = {
+        "on_a": "from .b import x\n",
+        "b": "def f():\n    from . import (\n        c,\n        d,\n    )\n",
+        "c": "",
+        "d": "",
+        "e": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / "room" / f"{name}.py").write_text(text)
+    monkeypatch.setattr(native, "_ROOMS", [tmp_path])
+    assert [file.stem for file in native.files_of([tmp_path / "room" / "on_a.py"])] == ["b", "c", "d", "on_a"]

@@ -24,7 +24,7 @@ from brainevent.network.description.values import normal
 from brainevent.network.gpu import partition, program, spikes
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT
+from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.pages import aligned
 from brainevent.network.run.recorded import Wanted
@@ -111,7 +111,7 @@ def test_weights_that_are_set_are_those_of_a_separate_build():
     """Drawn on the GPU in other quanta, in the middle of a run in finer ones, and in the programs of `simulate`."""
     law = be.connect.prob(0.2, weight=be.uniform(5.0, 8.0))
     sims = [replaced.network(exc=1.5, inh=-1.5, both=law).build(seed=3, backend=name) for name in ("cuda", "numba")]
-    assert sims[0].engine.plan.synapses.descriptions
+    assert len(sims[0].engine.plan.synapses.held) < len(sims[0].engine.plan.synapses)
     for strength in (4.0, 4.3, 4.7, 4.0):
         for sim in sims:
             sim.reset()

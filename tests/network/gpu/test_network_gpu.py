@@ -3,6 +3,7 @@
 
 import dataclasses
 import re
+import subprocess
 import threading
 import time
 import types
@@ -32,12 +33,12 @@ from ptx import ptx_of
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import device, partition
+from brainevent.network.gpu import device, partition, structs
 from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.layout import _laid_out, _Sorter
 from brainevent.network.gpu.partition import Partition
-from brainevent.network.gpu.rows import COMPACT, PADDED, PUSHED, SHORT, SLOTS, Entry
+from brainevent.network.gpu.rows import Entry, _laid_out, _Sorter
+from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT, SLOTS
 from brainevent.network.gpu.text import other_text, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan
@@ -535,3 +536,20 @@ def test_clocks_say_where_the_time_of_a_step_goes():
     marks = r"neurons updated after \d+, spikes sent after \d+, spikes of all blocks there after \d+, delivered"
     found = rf"cycles of a step, mean of 30 steps: {marks} after \d+; the largest part, \d+ % to [a-z ]+$"
     assert re.search(found, engine.placement)
+
+
+@pytest.mark.parametrize("most", [structs.Extents(0, 0, 0), structs.Extents(3, 2, 1)])
+def test_cpp_has_each_field_where_python_fills_it(most):
+    common = structs.common_dtype(most)
+    dtypes = [structs.SAMPLE, structs.GIVEN, structs.DISTRIBUTION, structs.RECIPE, structs.ROWS, structs.LAID]
+    dtypes += [structs.LISTED, structs.piece_dtype(3), structs.population_dtype(most), common]
+    dtypes += [structs.net_dtype(most, 2)]
+    lines = [structs.shared_text(), "struct uint4 { unsigned x, y, z, w; };", structs.structs_text(*dtypes)]
+    for dtype in dtypes:
+        name = dtype.metadata["C++"]
+        lines += [
+            f'static_assert(__builtin_offsetof({name}, {field}) == {offset}, "{name}.{field}");'
+            for field, (_, offset, *_) in dtype.fields.items()
+        ]
+    command = ["g++", "-std=c++17", "-fsyntax-only", "-x", "c++", "-"]
+    assert subprocess.run(command, check=False, input="\n".join(lines), text=True, stderr=subprocess.PIPE).stderr == ""

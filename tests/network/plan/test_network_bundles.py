@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan import bundles
-from brainevent.network.plan.bundles import BundledSynapses
+from brainevent.network.plan.bundles import bundled_anyhow, bundles_of
 from brainevent.network.plan.plan import Plan, part_bounds
 from brainevent.network.plan.projections import projection_of
 from brainevent.network.run.recorded import Wanted
@@ -35,6 +35,10 @@ def networks(draw):
     return cells, parts, joined
 
 
+def bundled(cells, parts, joined):
+    return bundled_anyhow(Plan(tuple(cells), joined, 0.1, 1, parts, ""))
+
+
 def same(ours, theirs):
     for field in dataclasses.fields(theirs):
         a, b = getattr(ours, field.name), getattr(theirs, field.name)
@@ -48,12 +52,12 @@ def test_projections_are_taken_out_as_they_were_given(network, long):
     cells, parts, joined = network
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundles, "_LONG", long)
-        found = BundledSynapses.of(cells, parts, joined)
+        found = bundled(cells, parts, joined)
     assert len(found) == len(joined)
     assert list(found.projections) == [projection_of(synapses) for synapses in joined]
-    bundled = {place for bundle in found.bundles for place in bundle.members}
-    assert bundled | found.held.keys() == set(range(len(joined)))
-    assert not bundled & found.held.keys()
+    merged = {place for bundle in bundles_of(found) for place in bundle.members}
+    assert merged | found.held.keys() == set(range(len(joined)))
+    assert not merged & found.held.keys()
     if long == 0:
         assert found.held.keys() == {k for k, synapses in enumerate(joined) if not synapses.targets.size}
     for ours, theirs in zip(found, joined, strict=True):
@@ -65,14 +69,14 @@ def test_projections_are_taken_out_as_they_were_given(network, long):
 @given(networks(), st.integers(0, 100))
 def test_the_synapses_of_a_projection_are_replaced(network, seed):
     cells, parts, joined = network
-    found = BundledSynapses.of(cells, parts, joined)
+    found = bundled(cells, parts, joined)
     place = seed % len(joined)
     old = joined[place]
     source, target = (next(p for p in cells if p.name == name) for name in (old.source, old.target))
     joined[place] = dataclasses.replace(
         small_plans.synapses(source, target, 500, parts, seed=seed, weight="int32"), name=old.name
     )
-    found.replace({place: joined[place]})
+    found = found.replaced({place: (joined[place], projection_of(joined[place]))})
     assert list(found.projections) == [projection_of(synapses) for synapses in joined]
     for ours, theirs in zip(found, joined, strict=True):
         same(ours, theirs)
@@ -81,15 +85,15 @@ def test_the_synapses_of_a_projection_are_replaced(network, seed):
 def test_stretches_that_are_too_short_are_not_bundled():
     cells = small_plans.population("a", 37, 1)
     few, many = (small_plans.synapses(cells, cells, edges, 1) for edges in (100, 5000))
-    assert not BundledSynapses.of([cells], 1, [few]).bundles
-    (bundle,) = BundledSynapses.of([cells], 1, [many]).bundles
+    assert not bundles_of(bundled([cells], 1, [few]))
+    (bundle,) = bundles_of(bundled([cells], 1, [many]))
     assert bundle.delays.tolist() == list(range(1, 9))
     assert bundle.nbytes == bundle.starts.nbytes + 5000 * 4
-    with_one = BundledSynapses.of([cells], 1, [few, small_plans.synapses(cells, cells, 100, 1, delay=5)])
-    assert [list(with_one.held), [bundle.members for bundle in with_one.bundles]] == [[0], [(1,)]]
+    with_one = bundled([cells], 1, [few, small_plans.synapses(cells, cells, 100, 1, delay=5)])
+    assert [list(with_one.held), [bundle.members for bundle in bundles_of(with_one)]] == [[0], [(1,)]]
     other = small_plans.population("b", 20, 1)
-    apart = BundledSynapses.of([cells, other], 1, [few, small_plans.synapses(cells, other, 100, 1, delay=5)])
-    assert [list(apart.held), [bundle.members for bundle in apart.bundles]] == [[0], [(1,)]]
+    apart = bundled([cells, other], 1, [few, small_plans.synapses(cells, other, 100, 1, delay=5)])
+    assert [list(apart.held), [bundle.members for bundle in bundles_of(apart)]] == [[0], [(1,)]]
 
 
 @pytest.mark.parametrize(("weights", "least"), [([-3, 5, 0], 3), ([-5, 4, 0], 4), ([-7], 7), ([0, 0], 0)])

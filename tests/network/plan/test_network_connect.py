@@ -16,10 +16,10 @@ from brainevent.network.description.network import Network, Population, Projecti
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.plan import keys
 from brainevent.network.plan.build import build_plan
-from brainevent.network.plan.law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Law
+from brainevent.network.plan.distribution import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Distribution
+from brainevent.network.plan.loop_arguments import GAPS, Entries, Recipe, scratch_for
 from brainevent.network.plan.loops import draw_rows, draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
-from brainevent.network.plan.rows import GAPS, Drawn, Entries, scratch_for
 from brainevent.scalar.interpret import interpret
 from brainevent.scalar.threefry import threefry
 from brainevent.scalar.trace import trace
@@ -56,10 +56,10 @@ def test_words_are_those_of_rules(key, counter):
 
 HARD = np.array([0, 1, 255, 256, 2**31 - 1, 2**31, 2**31 + 256, 2**32 - 257, 2**32 - 256, 2**32 - 1], np.uint32)
 DRAWS = {
-    NORMAL: (Law(NORMAL, 3.0, 0.7), lambda random: random.normal(3.0, 0.7)),
-    UNIFORM: (Law(UNIFORM, 0.0, 1.0), lambda random: random.uniform()),
-    EXPONENTIAL: (Law(EXPONENTIAL, 2.5, 0.0), lambda random: random.exponential(2.5)),
-    LOGNORMAL: (Law(LOGNORMAL, -0.5, 0.8), lambda random: jnp.exp(random.normal(-0.5, 0.8))),
+    NORMAL: (Distribution(NORMAL, 3.0, 0.7), lambda random: random.normal(3.0, 0.7)),
+    UNIFORM: (Distribution(UNIFORM, 0.0, 1.0), lambda random: random.uniform()),
+    EXPONENTIAL: (Distribution(EXPONENTIAL, 2.5, 0.0), lambda random: random.exponential(2.5)),
+    LOGNORMAL: (Distribution(LOGNORMAL, -0.5, 0.8), lambda random: jnp.exp(random.normal(-0.5, 0.8))),
 }
 
 
@@ -109,7 +109,7 @@ def test_values_have_the_moments_of_their_law(values, mean, sd):
 def test_rows_without_synapses_write_nothing():
     """A row of probability 0 has as much room as it has synapses: none."""
     none, nothing = np.zeros(0, np.float32), [np.zeros(0, kind) for kind in ("u2", "i4", "i2", "i4", "u1", "u2")]
-    drawn = Drawn(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none)
+    drawn = Recipe(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none)
     entries = Entries(np.ones(3, np.int64), np.array([50]), np.array([49, 0]), *nothing)
     scratch = scratch_for(50, 0)
     draw_rows(0, 3, drawn, np.zeros(4, np.int64), scratch, entries, np.zeros(50, np.int64))

@@ -20,11 +20,12 @@ from brainevent.network.description.values import exponential, integers, lognorm
 from brainevent.network.gpu import drawing
 from brainevent.network.gpu.drawing import Drawing, drawing_text
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.layout import place_synapses
 from brainevent.network.gpu.partition import partition_of
-from brainevent.network.gpu.rows import COMPACT, PADDED, SHORT
+from brainevent.network.gpu.rows import place_synapses
+from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT
 from brainevent.network.gpu.text import kinds_of
 from brainevent.network.plan.build import build_plan
+from brainevent.network.plan.drawing import Description
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from examples.networks import microcircuit
 
@@ -134,7 +135,7 @@ def test_what_a_device_does_not_draw_is_laid_out_for_it(monkeypatch):
     projections = [Projection(a, b, how, into="syn", name=f"p{k}") for k, how in enumerate(joined)]
     theirs, ours = both(Network([a, b], projections, dt=0.1))
     assert list(ours.synapses.held) == [0, 1, 2]
-    assert list(ours.synapses.descriptions) == [3]
+    assert [isinstance(source, Description) for source in ours.synapses.sources] == [False, False, False, True]
     assert ours.projections == theirs.projections
     np.testing.assert_array_equal(rows_of(ours, 2)[1], rows_of(theirs, 2)[1])
 

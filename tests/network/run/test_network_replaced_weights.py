@@ -18,7 +18,7 @@ import brainevent as be
 from brainevent.errors import CheckpointError, NetworkError
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.plan.build import build_plan
-from brainevent.network.plan.on_its_way import held_in
+from brainevent.network.plan.pending import held_in
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from brainevent.network.run.simulation import Simulation
 
@@ -207,7 +207,7 @@ def test_laws_in_finer_quanta_are_drawn_as_before(monkeypatch):
         sim.run(30)
         for name in (*EXC, *INH):
             sim.set(name, weights=2.0 if name in EXC else -2.0)
-    assert sims[0].engine.plan.synapses.descriptions
+    assert len(sims[0].engine.plan.synapses.held) < len(sims[0].engine.plan.synapses)
     assert sims[0].state.quanta == sims[1].state.quanta
     assert sims[0].engine.plan.quanta != sims[0]._weights.base.quanta
     for name in ("more", *EXC, *INH):

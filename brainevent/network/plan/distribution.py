@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Law`: the distribution of drawn values, as numbers that compiled loops take."""
+"""`Distribution`: the distribution of drawn values, as numbers that compiled loops take."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EXPONENTIAL", "INTEGERS", "LOGNORMAL", "NORMAL", "UNIFORM", "Law"]
+__all__ = ["EXPONENTIAL", "INTEGERS", "LOGNORMAL", "NORMAL", "UNIFORM", "Distribution"]
 
 UNIFORM, NORMAL, LOGNORMAL, EXPONENTIAL, INTEGERS = range(5)
 _MOST_DEVIATIONS = 5.5  # of a normal number that is drawn from 24 bits
@@ -20,7 +20,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class Law:
+class Distribution:
     """A distribution, and bounds at which its values are clipped.
 
     `a` and `b` are smallest value and width, mean and standard deviation (for LOGNORMAL, of the logarithm), mean and
@@ -34,7 +34,7 @@ class Law:
     high: float = math.inf
     span: int = 0
 
-    def scaled(self, factor: float) -> Law:
+    def scaled(self, factor: float) -> Distribution:
         """Return the law of values times a positive factor."""
         a, b = self.a * factor, self.b * factor
         if self.kind == LOGNORMAL:

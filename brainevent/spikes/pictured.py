@@ -13,7 +13,7 @@ from .statistics import Statistics
 if TYPE_CHECKING:
     from ..bench.plot.draw import Axes, Figure
 
-__all__ = ["Drawn", "picture_room"]
+__all__ = ["Pictured", "picture_room"]
 
 Groups = Mapping[str, Any]
 
@@ -35,7 +35,7 @@ def wished(where: str, ax: Any, groups: Any, theme: Any, title: Any, artist: dic
     return picture_room(where, "frame").Wish(where, ax, groups, theme, title, artist or {})
 
 
-class Drawn(Statistics):
+class Pictured(Statistics):
     """Spikes as pictures.
 
     All methods return a matplotlib figure, whose `savefig` writes PNG, SVG or PDF. They take:

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Ring`: the sums of pending input of a network."""
+"""What waits to arrive: `Ring`, sums for later steps, and `SpikeLists`, the spikes of earlier ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..pages import aligned
-from ..plan.sums import SumPlaces
-from .words import address
+from ..pages import aligned, untouched
+from ..plan.bundles import SumPlaces
+from .tables import LIST, address, lines
 
-__all__ = ["Ring"]
+__all__ = ["Ring", "SpikeLists"]
 
 Array = Any
 
@@ -44,3 +46,25 @@ class Ring:
         for part, ring in enumerate(self.parts):
             low, high = int(bounds[part]), int(bounds[part + 1])
             yield slots, (slice(low, high), ring[:, int(first[part]) : int(first[part]) + high - low])
+
+
+class SpikeLists:
+    """The lists of one population: each part has one for each step & mask, with room for all its neurons.
+
+    `lines` has a line for each part, which tells native code where its lists are.
+    """
+
+    def __init__(self, bounds: Sequence[int], steps: int):
+        slots = 1 << (max(steps, 2) - 1).bit_length()
+        # Native code writes one element behind the last spike.
+        self.spikes = [untouched((slots, high - low + 1), np.int32) for low, high in pairwise(bounds)]
+        self.counts = [aligned((slots,), np.int64) for _ in self.spikes]
+        self.lines = lines(len(self.spikes))
+        for line, spikes, counts in zip(self.lines, self.spikes, self.counts, strict=True):
+            line[LIST.spikes], line[LIST.stride] = address(spikes), spikes.strides[0]
+            line[LIST.counts], line[LIST.mask] = address(counts), slots - 1
+
+    def clear(self) -> None:
+        """Forget all spikes."""
+        for counts in self.counts:
+            counts[:] = 0

@@ -14,7 +14,7 @@ from ...event.structure import checked_count
 from ..statistics import Statistics, as_float, is_number
 from .frame import Wish, parts_of, spaced
 
-__all__ = ["MOST_COLOURS", "Band", "Layout", "layout_of"]
+__all__ = ["MOST_COLOURS", "Band", "Bands", "bands_of"]
 
 _ORDERS = ("rate", "first")
 _HEIGHTS = ("neurons", "equal")
@@ -47,10 +47,10 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Layout:
+class Bands:
     """All bands, from the lowest. Where they are `numbered`, the vertical axis is the number of the neuron."""
 
-    bands: tuple[Band, ...]
+    each: tuple[Band, ...]
     numbered: bool
     remarks: tuple[str, ...]
     sort_by: str | None
@@ -58,10 +58,10 @@ class Layout:
     @property
     def shown(self) -> int:
         """How many neurons are shown."""
-        return sum(band.neurons.size for band in self.bands)
+        return sum(band.neurons.size for band in self.each)
 
 
-def layout_of(wish: Wish, spikes: Statistics, sample: Any, sort_by: Any, heights: Any) -> Layout:
+def bands_of(wish: Wish, spikes: Statistics, sample: Any, sort_by: Any, heights: Any) -> Bands:
     """Return the rows of a raster, as `Spikes.raster` describes them."""
     parts = parts_of(wish, spikes, apart=True)
     key, order = _order(wish.where, spikes, sort_by)
@@ -86,7 +86,7 @@ def layout_of(wish: Wish, spikes: Statistics, sample: Any, sort_by: Any, heights
     whole = sum(band.whole for band in bands)
     remarks = [f"{spaced(sizes.sum())} of {spaced(whole)} neurons"] if sizes.sum() < whole else []
     remarks += [f"sorted by {order}"] if order else []
-    return Layout(tuple(bands), numbered, tuple(remarks), order)
+    return Bands(tuple(bands), numbered, tuple(remarks), order)
 
 
 def _is_default(heights: Any) -> bool:

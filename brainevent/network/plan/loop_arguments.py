@@ -16,10 +16,10 @@ __all__ = [
     "GAPS",
     "ONE",
     "REPLACED",
-    "Drawn",
     "Entries",
     "Member",
     "Merged",
+    "Recipe",
     "Scratch",
     "scratch_for",
 ]
@@ -28,7 +28,7 @@ REPLACED, DISTINCT, GAPS, ALL, ONE = range(5)  # how the ends of a row are drawn
 _BLOCK = 64  # words that are drawn at a time where their number is not known
 
 
-class Drawn(NamedTuple):
+class Recipe(NamedTuple):
     """How the synapses of rows are drawn."""
 
     kind: int

@@ -11,7 +11,7 @@ from ...backends.numba import inner
 from ...backends.numba.floats import HARDWARE_FLUSHES
 from ...scalar.on_numba import compiled_forms
 from ...scalar.samplers import sampler_forms
-from .law import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
+from .distribution import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
 
 __all__ = ["F", "I", "U", "below", "called", "gap", "inlined", "loop", "values_into", "words_into"]
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,18 +12,24 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.units import plain, unit_of
+from ..plan.build import wirings_of
+from ..plan.pending import check_pending
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import SMALLEST
+from ..plan.replaced import Weights, weights_as_built
 from ..state import NetworkState
-from .requests import found_population
+from .requests import found_population, found_projection
 
 __all__ = [
     "as_dtype",
     "checked_inputs",
     "checked_state",
     "checked_weights",
+    "first_weights",
     "found_receptor",
+    "given_weights",
+    "going_on",
     "refuse_infinite",
     "split_values",
     "weights_to_set",
@@ -223,3 +231,34 @@ def _shown(value: Any, array: Array) -> str:
 def _where_true(wrong: Array) -> str:
     """Return "[3, 0] " for the first place of an array, nothing for a number."""
     return f"element {[int(index[0]) for index in np.nonzero(wrong)]} " if wrong.ndim else ""
+
+
+def first_weights(plan: Plan, network: Any) -> Weights:
+    """Return the weights of a build, from a description or None."""
+    return weights_as_built(plan, None if network is None else functools.cache(lambda: wirings_of(network, plan)))
+
+
+def given_weights(weights: Weights, name: str, values: Mapping[str, Any]) -> dict[str, Array]:
+    """Return the new weights of a projection, checked, by its name; nothing if they are those of now."""
+    about = found_projection(weights.plan, "set", name)
+    unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
+    given = weights_to_set(about, values, unit)
+    return {} if weights.has(name, given) else {name: given}
+
+
+def going_on(
+    what: str, weights: Weights, state: NetworkState, quanta: Any, replaced: Mapping[str, Array]
+) -> tuple[Weights, NetworkState]:
+    """Return weights, of which some are replaced, and a state in their quanta, in which pending input has its value.
+
+    `quanta` are those of a state that does not have any; errors begin with `what`.
+    """
+    given = quanta if state.quanta is None else state.quanta
+    weights, arriving = weights.with_(replaced, state.arriving, given, what, same=what != "set")
+    if replaced:
+        weights.warn()
+    if what == "set":
+        check_pending(what, weights.plan, arriving, "pass smaller weights, or set them when no spikes are on their way")
+    else:
+        check_pending(what, weights.plan, arriving)
+    return weights, dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)
