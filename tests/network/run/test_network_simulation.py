@@ -670,10 +670,11 @@ def test_engines_are_chosen_by_name():
         make_engine(PLAN, "numba", blocks=3)
 
 
-def test_an_unpressed_run_in_chunks_is_quick():
-    """The pace finds long chunks: a run of many steps is cut a few times, not once a step."""
-    chunks = []
-    began = time.perf_counter()
-    simulation().run(700, callback=lambda sim, result: chunks.append(result.steps))
-    assert len(chunks) < 12 + 4 * (time.perf_counter() - began)
-    assert sum(chunks) == 700
+def test_chunks_grow_until_they_take_half_a_second(monkeypatch):
+    """The clock tells of steps that take a tenth of a millisecond each: half a second holds 4096, a power of two."""
+    sim, chunks = simulation(), []
+    monkeypatch.setattr(time, "perf_counter", lambda: 1e-4 * sim.steps)
+    sim.run(20_000, callback=lambda sim, result: chunks.append(result.steps))
+    assert chunks[:4] == [16, 128, 1024, 4096]
+    assert set(chunks[3:-1]) == {4096}
+    assert sum(chunks) == 20_000
