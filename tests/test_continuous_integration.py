@@ -79,7 +79,7 @@ def test_a_missing_interpreter_is_said_in_one_line(folder, has, lacks, name, pai
     )
 
 
-def test_without_any_it_fails(folder):
+def test_ci_fails_without_any_interpreter(folder):
     done, _, calls = ran(folder)
     assert (done.returncode, calls, done.stderr.count("NOT TESTED")) == (1, [], 2)
 
@@ -106,5 +106,5 @@ def test_a_step_that_fails_fails_the_run(folder, step):
     assert step in calls[-1]
 
 
-def test_it_can_run():
+def test_the_script_of_ci_is_executable():
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

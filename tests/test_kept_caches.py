@@ -28,7 +28,7 @@ def names(folder):
     return sorted(path.name for part in ("kernels", "programs") for path in (folder / part).iterdir())
 
 
-def test_what_is_old_is_removed_once_a_day(folder):
+def test_old_entries_are_removed_once_a_day(folder):
     aged(folder / "programs" / "old-cache", 8), aged(folder / "programs" / "new-cache", 6)
     kept_caches.clean(folder)
     assert names(folder) == [".locks", "k_00", "new-cache", "tools"]  # and what an earlier run chose is forgotten
@@ -40,7 +40,7 @@ def test_what_is_old_is_removed_once_a_day(folder):
     assert names(folder) == [".locks", "new-cache", "tools"]
 
 
-def test_what_was_used_last_stays_where_there_is_too_much(folder):
+def test_recently_used_entries_survive_the_size_limit(folder):
     for days in range(1, 6):
         aged(folder / "programs" / f"{days}-cache", days)
     kept_caches.clean(folder, limit=250)

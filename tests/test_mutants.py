@@ -44,7 +44,7 @@ def test_every_room_has_mutants():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 70
 
 
-def test_what_is_not_there_once_is_an_error(tmp_path):
+def test_mutants_whose_text_is_not_found_once_do_not_apply(tmp_path):
     (tmp_path / "brainevent").mkdir()
     (tmp_path / "brainevent" / "room.py").write_text("x = 1\ny = 1\n")
     assert Mutant("a", "room.py", "x = 1", "x = 2", ("t",)).applied(tmp_path) == "x = 2\ny = 1\n"

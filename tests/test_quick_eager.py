@@ -47,7 +47,7 @@ def counted(monkeypatch):
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("wide", [False, True])
-def test_results_are_those_of_jax(name, wide, counted, monkeypatch):
+def test_moved_arrays_equal_those_of_jax(name, wide, counted, monkeypatch):
     assert set(CALLS) == set(quick_eager._MOVES)
     moves, left_to_jax = counted
     for dtype in ("bool", "int32", "float32", "bfloat16"):
@@ -63,19 +63,19 @@ def test_results_are_those_of_jax(name, wide, counted, monkeypatch):
     assert moves.count(name) > 0
 
 
-def test_a_result_is_no_part_of_what_it_was_made_of(counted):
+def test_a_moved_array_shares_no_memory_with_its_source(counted):
     x = jnp.asarray(X)
     flat = x.reshape(-1)
     x.delete()
     np.testing.assert_array_equal(flat, X.ravel())
 
 
-def test_numbers_that_xla_flushes_or_saturates_or_rounds_twice_are_left_to_it():
+def test_conversions_that_numpy_rounds_differently_are_left_to_jax():
     for x, dtype in ((np.float32([1e30]), "int32"), (np.float32([1e-40]), "float64"), (np.float64([1]), "float16")):
         assert quick_eager._convert_element_type(x, new_dtype=np.dtype(dtype), weak_type=False) is None
 
 
-def test_twice_is_once():
+def test_moving_with_numpy_twice_is_harmless():
     impl = lax.reshape_p.impl
     if hasattr(impl, "left_to_jax"):
         quick_eager.move_with_numpy()

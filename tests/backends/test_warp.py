@@ -64,7 +64,7 @@ def test_builtin_types_and_arrays_have_warp_types():
         brainevent.jaxinfo_to_warpinfo(jax.ShapeDtypeStruct((3,), jnp.bfloat16))
 
 
-def test_without_warp_it_is_told_what_to_install(monkeypatch):
+def test_without_warp_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "warp", None)
     dtypes.the_warp.cache_clear()
     words = r"NVIDIA Warp cannot be imported \(.*\); run: pip install warp-lang"

@@ -39,7 +39,7 @@ def test_products(backend, **drawn):
 @pytest.mark.thorough  # TestPromises holds some of each to more
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
-def test_operators_keep_what_breaks_first(event, columns):
+def test_operators_keep_the_most_fragile_promises(event, columns):
     assert_checked(coordinates, "coo", event=event, columns=columns)
 
 
@@ -93,7 +93,7 @@ ONE = jnp.ones(1)
         (binary_coomm, (ONE, ROW, ROW, jnp.ones((4, 2))), (3,), ValueError, r"shape is \(3,\); pass two sizes"),
     ],
 )  # fmt: skip
-def test_wrong_operands_are_told(function, operands, shape, error, words):
+def test_wrong_operands_are_reported(function, operands, shape, error, words):
     with pytest.raises(error, match=words):
         function(*operands, shape=shape)
 

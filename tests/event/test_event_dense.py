@@ -90,7 +90,7 @@ def test_a_matrix_of_several_tiles(backend, transpose, n):
 @both_ways
 @pytest.mark.parametrize("n", [None, 3])
 @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
-def test_weights_of_who_is_silent_add_nothing(backend, transpose, n, value):
+def test_weights_of_inactive_rows_add_nothing(backend, transpose, n, value):
     weights, x = drawn(1, 12, 9, n, transpose=transpose)
     x = x.at[5].set(False).at[2].set(True)
     silent, active = (weights.at[where].set(value) for where in ((5,) if transpose else (slice(None), 5), 2))
@@ -151,7 +151,7 @@ def test_events_have_a_gradient_straight_through():
     np.testing.assert_array_equal(by_weights, np.repeat((x != 0)[:, None], 4, 1))
 
 
-def test_events_that_are_no_numbers_have_none():
+def test_boolean_events_have_no_gradient():
     weights, x = drawn(3, 5, 4, None, dtype="float64")
     found = jax.grad(lambda w: binary_densemv(w, x).sum())(weights)
     np.testing.assert_array_equal(found, np.repeat(x[None], 4, 0))
@@ -377,11 +377,11 @@ ONES = jnp.ones((3, 4), "float32")
         (binary_densemv, (ONES, ONES[0].astype(complex)), TypeError, "spikes is complex64; pass booleans, integers"),
     ],
 )
-def test_wrong_operands_are_told(function, operands, error, words):
+def test_wrong_operands_are_reported(function, operands, error, words):
     with pytest.raises(error, match=f"{function.__name__}: .*{words}"):
         function(*operands)
 
 
-def test_an_unknown_backend_is_told():
+def test_an_unknown_backend_is_reported():
     with pytest.raises(brainevent.KernelFallbackExhaustedError, match="did you mean 'numba'"):
         binary_densemv(ONES, ONES[0], backend="numbaa")

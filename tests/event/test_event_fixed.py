@@ -120,12 +120,12 @@ ONE, MANY = jnp.ones(1), jnp.ones((3, 2))
         (fcnmv, (ONE, INDICES, ONE), 3, TypeError, "fcnmv: shape is 3; pass two integers"),
     ],
 )  # fmt: skip
-def test_wrong_operands_are_told(function, operands, shape, error, words):
+def test_wrong_operands_are_reported(function, operands, shape, error, words):
     with pytest.raises(error, match=words):
         function(*operands, shape=shape)
 
 
-def test_wrong_operands_are_told_within_jit():
+def test_wrong_operands_are_reported_within_jit():
     with pytest.raises(ShapeError, match="takes spikes of 3 rows"):
         jax.jit(lambda x: binary_fcnmv(ONE, INDICES, x, shape=(3, 4), transpose=True))(jnp.ones(4))
 

@@ -196,7 +196,7 @@ def test_batches_of_sorted_rows_and_their_gradient():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4), run("cuda_raw"), run("reference"))
 
 
-def test_weights_that_are_no_numbers():
+def test_weights_that_are_nan_or_infinite():
     """Of silent neurons they add nothing, also where blocks count first."""
     indices, indptr = jnp.tile(jnp.arange(1000, dtype="int32"), 4200), jnp.arange(4201, dtype="int32") * 1000
     x = jnp.arange(4200) < 2000

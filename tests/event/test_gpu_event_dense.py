@@ -76,7 +76,7 @@ def test_rows_enough_for_four_in_a_warp():
 
 @pytest.mark.parametrize("n", [None, 3])
 @both_ways
-def test_weights_of_who_is_silent_add_nothing(transpose, n):
+def test_weights_of_inactive_rows_add_nothing(transpose, n):
     weights, x = drawn(40, 60, n, transpose=transpose)
     x = x.at[5].set(False)
     weights = weights.at[(5,) if transpose else (slice(None), 5)].set(jnp.nan)

@@ -75,7 +75,7 @@ def test_every_variant(transpose, homogeneous, columns, connections):
 
 @both_ways
 @pytest.mark.parametrize("columns", [None, 3])
-def test_weights_of_who_is_silent_add_nothing(transpose, columns):
+def test_weights_of_inactive_rows_add_nothing(transpose, columns):
     sparse = fixed(6, 40, 60, 8, homogeneous=False)
     places = sparse.rows if transpose else sparse.columns
     x = operand(7, taken(sparse, transpose=transpose), columns).at[places[0]].set(False)

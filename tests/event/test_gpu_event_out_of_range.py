@@ -59,7 +59,7 @@ def test_slices():
 
 @both_ways
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
-def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
+def test_invalid_row_pointers(transpose, pointers, event, homogeneous, indexed, columns):
     how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
     assert_pointers(pointers, transpose=transpose, backend="cuda_raw", **how)
 

@@ -65,6 +65,6 @@ def test_units_multiply():
         (A.astype(int), B.astype(int), TypeError, "sddmm: a is int32 and b int32; pass floating numbers"),
     ],
 )
-def test_wrong_operands_are_told(a, b, error, words):
+def test_wrong_operands_are_reported(a, b, error, words):
     with pytest.raises(error, match=words):
         sampled(a, b)

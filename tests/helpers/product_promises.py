@@ -131,7 +131,7 @@ class Promises:
     @both_ways
     @vector_or_matrix
     @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
-    def test_weights_of_who_is_silent_add_nothing(self, backend, transpose, columns, value):
+    def test_weights_of_inactive_rows_add_nothing(self, backend, transpose, columns, value):
         sparse, _ = self.drawn(transpose=transpose, homogeneous=False)
         silent = sparse.rows if transpose else sparse.columns
         active = np.arange(taken(sparse, transpose=transpose)) != silent[0]
@@ -146,7 +146,7 @@ class Promises:
     @every_backend
     @both_ways
     @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
-    def test_one_weight_that_nobody_adds_is_no_number_in_no_result(self, backend, transpose, value):
+    def test_a_weight_for_all_that_is_nan_leaves_results_without_events_zero(self, backend, transpose, value):
         sparse, x = self.drawn(transpose=transpose, homogeneous=True)
         found = called(sparse, x < -99, f"binary_{self.kind}", jnp.array(value), transpose=transpose, backend=backend)
         same(found, np.zeros(found.shape))
@@ -221,7 +221,7 @@ class Promises:
         same(by_weights, (each.sum() if homogeneous else each).reshape(by_weights.shape))
 
     @one_or_many
-    def test_events_that_are_no_numbers_have_none(self, homogeneous):
+    def test_boolean_events_have_no_gradient(self, homogeneous):
         sparse, x = self.drawn(3, transpose=True, homogeneous=homogeneous)
         loss = lambda weights, x: called(sparse, x, f"binary_{self.kind}", weights, transpose=True).sum()
         same(jax.grad(loss)(sparse.weights, x != 0), jax.grad(loss)(sparse.weights, x))
@@ -310,7 +310,7 @@ class Promises:
         brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
 
     @both_ways
-    def test_columns_of_x_are_cut_without_a_word_between_devices(self, transpose):
+    def test_columns_of_x_are_sharded_without_communication(self, transpose):
         sparse, x = self.drawn(10, 8, transpose=transpose, homogeneous=False)
         one = lambda x: called(sparse, x, f"binary_{self.kind}", transpose=transpose)
         operand_ = cut(mesh(), x, None, "d")

@@ -29,7 +29,7 @@ def test_every_name_has_a_row():
     assert f"Of 174 names, {174 - len(names.missing())} are there." in names.page()
 
 
-def test_a_name_that_is_missing_is_told(monkeypatch):
+def test_a_name_that_is_missing_is_reported(monkeypatch):
     monkeypatch.setitem(names.TOPICS, "Drawn connectivity", "nothing_of_the_kind")
     assert "nothing_of_the_kind" in names.missing()
     assert rows(names.page())["nothing_of_the_kind"] == ("no", "Not there yet.")

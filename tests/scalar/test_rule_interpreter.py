@@ -99,7 +99,7 @@ def test_all_nan_have_the_same_bits():
     assert Constant(0x80000000, "float32").value == 0
 
 
-def test_what_is_known_at_tracing_is_no_line():
+def test_constants_of_a_rule_add_no_lines():
     form = traced("constant").form
     assert form.lines == ()
     assert form.outputs[6] == constant(1.5, "float32")

@@ -298,7 +298,7 @@ def test_the_command_is_part_of_the_text(kind):
     assert (str(again), vars(again)) == (str(error), vars(error))
 
 
-def test_no_stage_finds_that_a_gpu_is_unknown():
+def test_errors_of_unsupported_architectures_have_no_stage():
     assert (CompilationError("a").stage, UnsupportedArchError("a").stage) == ("compile", "")
     with pytest.raises(UnsupportedArchError) as caught:
         brainevent.load_cuda_inline("ancient", SOURCE, compute_capability="1.3")

@@ -50,7 +50,7 @@ KINDS = [(False, False, True), (True, False, False), (False, True, False)]
 
 @settings(max_examples=3)
 @given(st.integers(0, 99), st.sampled_from(KINDS), st.sampled_from(TIMES))
-def test_it_is_the_loop(seed, kind, t):
+def test_a_delivery_equals_a_loop_in_numpy(seed, kind, t):
     one_weight, one_delay, weighted = kind
     arrays = drawn(seed, one_weight=one_weight, one_delay=one_delay)
     expected = by_hand(*arrays, t, weighted)
@@ -116,7 +116,7 @@ def test_one_weight_and_one_delay_need_no_places(backend):
 
 @pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("weighted", [True, False])
-def test_rows_of_as_many_elements_and_dense_ones(weighted):
+def test_rows_of_equal_length_and_dense_rows(weighted):
     rng = np.random.default_rng(0)
     indices, steps = rng.integers(0, 9, (7, 3), np.int32), rng.integers(1, 5, (7, 3), np.int32)
     data, ring, x = rng.normal(size=(7, 3)), rng.normal(size=(5, 9)), (rng.random(7) < 0.5) * rng.normal(size=7)
@@ -390,12 +390,12 @@ GIVEN = dict(zip(("ring", "events", "data", "indices", "indptr", "delays"), draw
         ({"data": np.ones(3, np.float32)}, ValueError, "data has shape"),
     ],
 )
-def test_bad_input_is_told(changed, error, words):
+def test_bad_input_is_reported(changed, error, words):
     with pytest.raises(error, match=f"csr_delay_deliver: {words}"):
         be.csr_delay_deliver(**{**GIVEN, "shape": (7, 9), **changed})
 
 
-def test_bad_layouts_are_told():
+def test_bad_layouts_are_reported():
     arrays = [GIVEN[name] for name in ("data", "indices", "indptr", "delays")]
     with pytest.raises(ValueError, match=r"CSRDelayLayout.build: n_slots is 1; pass at least 2"):
         be.CSRDelayLayout.build(*arrays, n_slots=1, shape=(7, 9))

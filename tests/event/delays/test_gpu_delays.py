@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("one_weight", "one_delay"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("rows", [7, 3000])
-def test_they_are_the_reference(rows, one_weight, one_delay, weighted, dtype):
+def test_deliveries_equal_the_reference(rows, one_weight, one_delay, weighted, dtype):
     arrays = drawn(rows, rows, 500, 7, one_weight=one_weight, one_delay=one_delay)
     ring, x, data, indices, indptr, delays = map(jnp.asarray, arrays)
     ring = ring.astype(dtype)

@@ -31,7 +31,7 @@ def test_operators_keep_every_promise(name):
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("side", ["pre", "post"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_synapses_of_who_spikes_have_the_trace_of_the_other_end_added(name, side, dtype):
+def test_a_spike_adds_the_trace_of_the_other_end_to_its_weights(name, side, dtype):
     for seed, shape in enumerate((SHAPE, (700, 3), (3, 700))):
         matrix, stored, dense = drawn(name, seed, dtype, shape)
         spikes, traces = neurons(seed, shape)

@@ -72,7 +72,7 @@ def test_compressed_rows_and_columns(transpose, backend, seed, shape, dtype, of_
 @both_ways
 @pytest.mark.parametrize("of_y", [(), (1,), (4,)])
 @pytest.mark.parametrize("of_w", [None, (), (4,)])
-def test_rows_of_as_many_elements(transpose, of_y, of_w):
+def test_rows_of_equal_length(transpose, of_y, of_w):
     indices = jnp.array([[0, 2], [1, 2], [3, 0]])
     y, w = numbers(0, *of_y, (3, 4)[transpose]), 0.5 if of_w is None else numbers(1, *of_w, 3, 2)
     call = brainevent.fcnmm_dt2t if of_y or of_w else brainevent.fcnmv_dt2t
@@ -280,7 +280,7 @@ def test_units_are_those_of_w_or_of_both():
          "fcnmv_dt2t: indices holds 7, out of range for a size of 3"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told(call, error, says):
+def test_what_does_not_fit_is_reported(call, error, says):
     with pytest.raises(error, match=says):
         call(brainevent)
 

@@ -378,14 +378,14 @@ def test_engines_run_at_once():
     run_at_once(plan, engines)
 
 
-def test_what_does_not_fit_is_said_in_words():
+def test_what_does_not_fit_is_refused_with_a_reason():
     with pytest.raises(
         NetworkError, match=r"build: synapses take 1000 TB, and [\d.]+ GB of [\d.]+ GB are free on NVIDIA"
     ):
         cuda_device().memory(10**15, "synapses")
 
 
-def test_it_is_chosen():
+def test_the_cuda_engine_is_chosen_on_a_gpu():
     cells = be.Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
     assert isinstance(be.Network([cells]).build().engine, CudaEngine)
     assert cuda_device().multiprocessors >= 132
