@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from meshes import cut, mesh
-from product_promises import every_backend
+from platforms import by_platform, every_backend
 from programs import program_environment, run_program
 
 import brainevent
@@ -45,9 +45,9 @@ def debugging():
 def devices_go_on():
     """Let each device run one program more: JAX holds how the last one with a callback ended, and waits for it."""
     yield
-    m = mesh()
+    m = mesh(d=len(jax.devices()))
     call = jax.shard_map(lambda x: jax.debug.callback(len, x), mesh=m, in_specs=P("d"), out_specs=P())
-    jax.jit(call)(jnp.zeros(4))
+    jax.jit(call)(jnp.zeros(len(jax.devices())))
     jax.effects_barrier()
 
 
@@ -196,6 +196,7 @@ TRANSFORMED = {
 }
 
 
+@by_platform
 @pytest.mark.parametrize("how", TRANSFORMED)
 def test_under_transformations(how, debugging):
     call = jax.jit(TRANSFORMED[how])

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from out_of_range import (
     CASES,
@@ -21,7 +21,8 @@ from out_of_range import (
     every_format,
     spoilt,
 )
-from product_promises import BACKENDS, both_ways, every_backend, one_or_many, vector_or_matrix
+from platforms import every_backend, every_kernel, few_examples
+from product_promises import BACKENDS, both_ways, one_or_many, vector_or_matrix
 from sparse_products import close, operand, taken
 from test_event_csr_languages import LANGUAGES, emulating
 
@@ -42,7 +43,7 @@ def with_64_bits():
 
 
 csr_or_fixed = pytest.mark.parametrize("name", ["csr", pytest.param("fcn", marks=pytest.mark.thorough)])
-SOME = settings(max_examples=3)  # kernels are compiled for each kind of case
+SOME = few_examples(3)
 
 
 @pytest.mark.usefixtures("with_64_bits")
@@ -144,12 +145,13 @@ def test_invalid_row_pointers_in_other_languages(language, transpose, emulating)
 
 
 @pytest.mark.covering(strength=0)
+@every_kernel
 @both_ways
 @SOME
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
-def test_invalid_row_pointers(transpose, pointers, event, homogeneous, indexed, columns):
+def test_invalid_row_pointers(backend, transpose, pointers, event, homogeneous, indexed, columns):
     how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
-    assert_pointers(pointers, transpose=transpose, backend="numba", **how)
+    assert_pointers(pointers, transpose=transpose, backend=backend, **how)
 
 
 @SOME
