@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
+from platforms import few_examples
 from programs import run_program
 
 import brainevent
@@ -27,7 +28,8 @@ EVENTS = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "f
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 SIZES = st.integers(0, 70)
 
-every_backend = pytest.mark.parametrize("backend", BACKENDS)
+on_gpu = [pytest.param(name, marks=pytest.mark.gpu, id=f"{name} on a GPU") for name in ("cuda_raw", "dot")]
+every_backend = pytest.mark.parametrize("backend", [*BACKENDS, *on_gpu])
 both_ways = pytest.mark.parametrize("transpose", [False, True], ids=["weights", "weights.T"])
 
 
@@ -57,11 +59,17 @@ def expected(weights, x, *, transpose):
     return np.stack(columns, 1) if columns else np.zeros((rows.shape[0], 0))
 
 
+def close(found, weights, x, transpose):
+    wanted = expected(weights, x, transpose=transpose)
+    scale = 1 + abs(wanted).max(initial=0)
+    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, atol=scale * TOLERANCE[weights.dtype.name])
+
+
 def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
-@settings(max_examples=3)
+@few_examples(3)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),
@@ -71,9 +79,7 @@ def test_products(backend, seed, k, m, n, dtype, events, active, transpose):
     weights, x = drawn(seed, k, m, n, dtype=dtype, events=events, active=active, transpose=transpose)
     found = called(weights, x, transpose=transpose, backend=backend)
     assert found.dtype == weights.dtype
-    wanted = expected(weights, x, transpose=transpose)
-    scale = 1 + abs(wanted).max(initial=0)
-    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, atol=scale * TOLERANCE[dtype])
+    close(found, weights, x, transpose)
 
 
 @pytest.mark.covering(strength=1)

@@ -19,6 +19,6 @@ def platform(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def few_examples(number: int) -> settings:
+def few_examples(number: int, *, on_gpu: int = 10) -> settings:
     """Let Hypothesis draw few examples on the CPU, where kernels are compiled for each kind, and more on a GPU."""
-    return settings(max_examples=number if jax.config.jax_platforms == "cpu" else 10)
+    return settings(max_examples=number if jax.config.jax_platforms == "cpu" else on_gpu)

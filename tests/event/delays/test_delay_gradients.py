@@ -5,9 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from platforms import by_platform
 from test_delays import drawn
 
 import brainevent as be
+
+pytestmark = by_platform
 
 BAD = [jnp.nan, jnp.inf]
 
