@@ -6,8 +6,6 @@ import itertools
 
 import costs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 TESTS = """
 import pytest
@@ -59,16 +57,6 @@ def test_invalid_parts_are_refused(text):
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is no part; pass k/n with k from 0 to n - 1"):
         costs.part(text)
     assert costs.part("6/7") == (6, 7)
-
-
-@given(st.dictionaries(st.text(max_size=3), st.floats(0, 10), max_size=30), st.integers(1, 7))
-def test_costs_of_parts_differ_by_one_test_at_most(known, number):
-    parts = costs.balanced(known, number)
-    assert parts.keys() == known.keys()
-    loads = [sum(known[name] for name in known if parts[name] == part) for part in range(number)]
-    for part, load in enumerate(loads):
-        last = min((known[name] for name in known if parts[name] == part), default=0)
-        assert load - last <= min(loads) + 1e-6
 
 
 def test_recorded_costs_replace_those_of_the_files_that_ran(run):
