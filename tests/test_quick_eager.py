@@ -9,6 +9,7 @@ import quick_eager
 from jax import lax
 
 X = np.arange(-6, 6).reshape(3, 4)
+ROWS = np.array([2, 0, -1])
 DTYPES = ("bool", "int8", "uint16", "int32", "float32", "bfloat16", "float64")
 CALLS = {
     "broadcast_in_dim": lambda x: [lax.broadcast_in_dim(x, (2, 3, 5, 4), (1, 3)), jnp.zeros((2, 3), x.dtype)],
@@ -21,6 +22,14 @@ CALLS = {
     "squeeze": lambda x: [lax.squeeze(x[None, :, None], (0, 2)), lax.squeeze(x[:1], (-2,))],
     "transpose": lambda x: [x.T, lax.transpose(x[None], (2, 0, 1))],
     "concatenate": lambda x: [lax.concatenate([x, x[:1]], 0), lax.concatenate([x, x], 1)],
+    "gather": lambda x: [
+        x[ROWS],
+        x[:, ROWS],
+        x[ROWS, ROWS + 1],
+        x[ROWS[:, None]],
+        x.at[ROWS].get(),
+        x[jnp.array([7, 0])],
+    ],
     "stage": lambda x: [lax.stage(np.asarray(x)), lax.stage(np.asarray(x)[0, 0]), lax.stage(x)],
 }
 
