@@ -14,7 +14,7 @@ import pytest
 
 import brainevent
 
-pytest_plugins = ["costs", "covering", "pretend_cuda", "pytester"]
+pytest_plugins = ["costs", "covering", "platforms", "pretend_cuda", "pytester"]
 
 # XLA is quick with the code that it writes around kernels: a quarter of a run's time.
 QUICK = "--xla_backend_optimization_level=0"

@@ -74,7 +74,7 @@ def collected(pytester, *options):
     return [line for line in printed.lines if "::" in line]
 
 
-def test_what_is_left_out_is_thorough(pytester):
+def test_values_left_out_of_a_covering_are_thorough(pytester):
     pytester.makepyfile(GRID.format(options=""))
     everything, some = collected(pytester), collected(pytester, "-m", "not thorough")
     assert len(everything) == 24
@@ -85,7 +85,7 @@ def test_what_is_left_out_is_thorough(pytester):
 
 
 @pytest.mark.parametrize(("options", "count"), [("strength=1", 4), ("strength=0", 1), ("strength=0, times=3", 3)])
-def test_less_is_enough_where_a_test_says_so(pytester, options, count):
+def test_a_mark_may_ask_for_a_weaker_covering(pytester, options, count):
     pytester.makepyfile(GRID.format(options=f"({options})"))
     assert len(collected(pytester, "-m", "not thorough")) == count
 

@@ -76,7 +76,7 @@ def test_one_operator_on_two_platforms(multiply):
         np.testing.assert_allclose(result, a * a)
 
 
-def test_a_missing_backend_is_told_by_the_kernels_that_exist(multiply):
+def test_a_missing_backend_is_reported_with_the_kernels_that_exist(multiply):
     with pytest.raises(brainevent.KernelFallbackExhaustedError, match=r"no backend 'palas'.*did you mean 'pallas'"):
         multiply(on_gpu(jnp.ones(8)), on_gpu(jnp.ones(8)), backend="palas")
 

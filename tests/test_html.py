@@ -70,7 +70,7 @@ def shown(value):
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=4), st.text(max_size=8))
-def test_whatever_is_in_a_table_is_read_back(rows, caption):
+def test_cells_of_any_text_are_read_back(rows, caption):
     plain = [[cell.replace("\r", "").replace("\0", "") for cell in row] for row in rows]
     page = Page(_html.document("t", _html.table(("a", "<b>"), plain, caption=caption.replace("\0", ""))))
     assert page.cells == ["a", "<b>", *(cell for row in plain for cell in row)]

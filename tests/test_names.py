@@ -45,7 +45,7 @@ def test_unknown_names_are_plain_errors():
         importlib.import_module("brainevent").nothing  # noqa: B018
 
 
-def test_a_scheduler_that_is_not_there_is_configured_in_vain():
+def test_the_scheduler_configuration_is_accepted_and_ignored():
     assert HybridConfig() == HybridConfig(benchmark_records=(1,)) == get_hybrid_config()
     assert get_hybrid_config() is get_hybrid_config()
     with pytest.warns(UserWarning, match="init_csr_config does nothing: kernels here have no such constants"):

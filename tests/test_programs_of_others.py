@@ -114,7 +114,7 @@ def test_axes_may_be_given_where_there_is_one_order_of_them(kind):
         matrix.transpose((0, 1))
 
 
-def test_matrices_of_as_many_connections_say_how_many():
+def test_fixed_number_matrices_report_their_number_of_connections():
     pre = FixedNumPerPre((1.0, jnp.array([[0, 2], [1, 2]])), shape=(2, 3))
     assert (pre.num_pre, pre.num_post, pre.num_conn) == (2, 3, 2)
     assert (pre.T.num_pre, pre.T.num_post, pre.T.num_conn) == (3, 2, 2)
@@ -213,7 +213,7 @@ def test_events_of_batches():
         (lambda: CompactBinary.from_packed(jnp.zeros(1), EYE[0], 1), TypeError, "n_orig is not given"),
     ],
 )  # fmt: skip
-def test_events_that_do_not_fit_are_told(call, error, says):
+def test_events_that_do_not_fit_are_reported(call, error, says):
     with pytest.raises(error, match=says):
         call()
 

@@ -16,7 +16,7 @@ def texts():
     return found + [jax.jit(jax.vmap(call)).lower(jnp.ones((2, 3))).as_text() for call in calls]
 
 
-def test_programs_are_the_same(monkeypatch):
+def test_shared_contexts_leave_programs_unchanged(monkeypatch):
     made, make = [], mlir.make_ir_context
     monkeypatch.setattr(quick_lowering, "_here", quick_lowering.threading.local())
     monkeypatch.setattr(mlir.ModuleContext, "__init__", original())

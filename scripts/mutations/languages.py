@@ -207,7 +207,7 @@ MUTANTS = (
         "backends/source/module.py",
         "if force and replace else key",
         "if False else key",
-        _CPP,
+        ("test_library",),
     ),
     Mutant(
         "source-byte-order-mark-is-compiled",

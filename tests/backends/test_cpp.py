@@ -204,13 +204,13 @@ def test_a_traced_attribute_is_explained(mod):
     ],
     ids=str,
 )
-def test_wrong_names_are_told(mod, keywords, words):
+def test_wrong_names_are_reported(mod, keywords, words):
     x = jnp.ones(3)
     with pytest.raises(KernelArgumentError, match=words):
         mod.affine(x, outs=like(x), **keywords)
 
 
-def test_wrong_calls_are_told(mod):
+def test_wrong_calls_are_reported(mod):
     x = jnp.ones(3)
     with pytest.raises(
         KernelArgumentError, match=r"add takes 2 operands and writes 1 results \(arg arg ret\).* 1 oper"
@@ -232,7 +232,7 @@ def test_wrong_calls_are_told(mod):
         mod.ad(x, x, outs=like(x))
 
 
-def test_plain_ffi_calls_are_told_what_is_wrong(mod):
+def test_plain_ffi_calls_report_what_is_wrong(mod):
     x = jnp.ones(3)
     call = jax.ffi.ffi_call("basics.affine", like(x))
     np.testing.assert_array_equal(call(x, scale=np.float32(2), offset=np.float32(1)), 2 * x + 1)
@@ -444,7 +444,7 @@ void polynomial(const BE::Tensor x, BE::Tensor out) {
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-def test_every_half_is_the_number_that_it_should_be(halves, kind):
+def test_every_half_converts_to_the_right_float(halves, kind):
     x = np.arange(2**16, dtype=np.uint16).view(numpy_type(kind))
     result = np.asarray(halves.widen(x, outs=jax.ShapeDtypeStruct(x.shape, jnp.float32)))
     np.testing.assert_array_equal(result, x.astype(np.float32))
@@ -684,7 +684,7 @@ void selfish(BE::Tensor out, float self) { *out.data_ptr<float>() = self; }"""
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\0b", "a\nb", 'a"b', "a" * 501])
-def test_names_that_xla_would_take_without_a_word_are_refused(mod, name):
+def test_names_that_xla_silently_accepts_are_refused(mod, name):
     with pytest.raises(brainevent.KernelRegistrationError, match="is not a valid name of an FFI target"):
         brainevent.register_ffi_target(name, mod, "copy", platform="cpu")
 

@@ -487,7 +487,7 @@ def test_a_compile_error_shows_the_lines_of_the_user():
 
 
 @needs_nvcc
-def test_an_architecture_that_nvcc_lacks_is_told():
+def test_an_architecture_that_nvcc_lacks_is_reported():
     words = r"does not know compute capability 2\.0; install a CUDA toolkit that does, or choose another"
     with pytest.raises(UnsupportedArchError, match=words) as caught:
         brainevent.load_cuda_inline("old", SMALL, extra_cuda_cflags=["-DVALUE=1"], compute_capability="2.0")
@@ -497,7 +497,7 @@ def test_an_architecture_that_nvcc_lacks_is_told():
 
 @needs_nvcc
 @pytest.mark.parametrize("compiler", ["GNU", "clang"])
-def test_a_host_compiler_that_nvcc_refuses_is_told(tmp_path, monkeypatch, compiler):
+def test_a_host_compiler_that_nvcc_refuses_is_reported(tmp_path, monkeypatch, compiler):
     fake = tmp_path / "nvcc"
     says = f"host_config.h(1): error: #error -- unsupported {compiler} version! gcc versions later than 9"
     fake.write_text(f'#!/bin/sh\ncase "$*" in *-gencode*) echo "{says}"; exit 1;; esac\nexec "{NVCC}" "$@"\n')

@@ -240,7 +240,7 @@ def test_switching_retraces_and_going_back_finds_what_was_compiled(operator):
     assert built == ["pallas"]
 
 
-def test_who_reads_the_setting_follows_it():
+def test_jitted_functions_follow_the_emulation_setting():
     call = jax.jit(lambda: jnp.array(config.is_emulating()))
     found = []
     for on in (False, True, False):
@@ -307,7 +307,7 @@ def test_off_by_default_and_the_advice(operator):
 
 
 @pytest.mark.parametrize(("backend", "title"), [("cuda_raw", r"CUDA C\+\+"), ("triton", "Triton")])
-def test_what_cannot_be_emulated_is_told(operator, emulating, backend, title):
+def test_what_cannot_be_emulated_is_reported(operator, emulating, backend, title):
     operator.def_kernel(backend, "gpu", told(backend, 2)[0])
     words = rf"its gpu kernel '{backend}' \({title}\) cannot be emulated on the CPU"
     with pytest.raises(brainevent.KernelFallbackExhaustedError, match=words):
@@ -316,7 +316,7 @@ def test_what_cannot_be_emulated_is_told(operator, emulating, backend, title):
         operator(V, DECAY, outs=V, backend=backend)
 
 
-def test_what_an_interpreter_does_not_know_is_told(operator, emulating):
+def test_what_an_interpreter_does_not_know_is_reported(operator, emulating):
     primitive = jax.extend.core.Primitive("only_on_a_gpu")
     primitive.def_abstract_eval(lambda x: x)
 
@@ -329,13 +329,13 @@ def test_what_an_interpreter_does_not_know_is_told(operator, emulating):
         operator(V, outs=V)
 
 
-def test_a_generator_that_returns_no_kernel_is_told_as_ever(operator, emulating):
+def test_a_generator_that_returns_no_kernel_is_reported_while_emulating(operator, emulating):
     operator.def_pallas_kernel("gpu", lambda *, outs: 3)
     with pytest.raises(brainevent.KernelCompilationError, match="the kernel generator returned int"):
         operator(V, outs=V)
 
 
-def test_numba_cuda_imported_before_is_told(operator, emulating, monkeypatch):
+def test_numba_cuda_imported_before_is_reported(operator, emulating, monkeypatch):
     real = types.ModuleType("numba.cuda")
     real.jit = types.SimpleNamespace(__module__="numba.cuda.decorators")
     monkeypatch.setitem(sys.modules, "numba.cuda", real)
@@ -351,7 +351,7 @@ def test_numba_cuda_imported_before_is_told(operator, emulating, monkeypatch):
     assert operator(V, DECAY, outs=V)[0] == 2
 
 
-def test_a_wrong_switch_is_told():
+def test_a_wrong_switch_is_reported():
     with pytest.raises(TypeError, match=r"config\.emulate: on must be True or False, found 'yes'"):
         config.emulate("yes")
     assert not config.is_emulating()
@@ -372,7 +372,7 @@ def test_the_environment_switches_it(value, on):
 
 
 @pytest.mark.thorough
-def test_an_odd_value_in_the_environment_is_told():
+def test_an_odd_value_in_the_environment_is_reported():
     source = """
         try:
             import brainevent
@@ -418,7 +418,7 @@ def test_processes_that_are_started_do_the_same():
 
 
 @pytest.mark.thorough
-def test_what_the_user_said_to_numba_stays():
+def test_the_simulator_setting_of_the_user_is_restored():
     source = """
         import os, brainevent
         brainevent.config.emulate()
@@ -444,7 +444,7 @@ def test_numba_cuda_runs_in_its_simulator(which):
 
 
 @pytest.mark.thorough
-def test_a_real_numba_cuda_is_told_through_an_operator():
+def test_a_real_numba_cuda_is_reported_through_an_operator():
     pytest.importorskip("numba_cuda", reason="needs numba-cuda")
     source = """
         from numba import cuda

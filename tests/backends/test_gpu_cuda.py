@@ -108,7 +108,7 @@ def test_attributes_of_every_type_arrive(echo, kind):
         assert np.asarray(jax.ffi.ffi_call(f"cuda_echo.echo_{kind}", outs)(value=plain))[()] == exact
 
 
-def test_a_wrong_attribute_is_told(mod):
+def test_a_wrong_attribute_is_reported(mod):
     x = jnp.ones(4)
     call = jax.ffi.ffi_call("cuda_basics.affine", like(x))
     np.testing.assert_array_equal(call(x, scale=np.float32(2), offset=np.float32(1)), 2 * x + 1)

@@ -184,7 +184,7 @@ def test_an_array_that_a_function_captures_is_passed_through_python():
     np.testing.assert_array_equal(jax.vmap(call)(jnp.stack([X, Y])), weights + jnp.stack([X, Y]))
 
 
-def test_a_function_that_catches_what_it_is_told_with_is_called_through_python():
+def test_a_function_that_catches_the_recorders_exception_is_called_through_python():
     def copies(x, out, stream):
         try:
             out.copy_to_device(x, stream=stream)

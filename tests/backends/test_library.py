@@ -91,9 +91,8 @@ def test_a_module_outlives_a_cleared_cache(load):
     assert value(mod) == 5
 
 
-@pytest.mark.thorough
-def test_what_is_built_again_is_what_runs(load, tmp_path, monkeypatch):
-    """The library of the same path, which was loaded before, is not taken for it."""
+def test_a_rebuilt_library_runs_under_the_old_name(load, tmp_path, monkeypatch):
+    """Neither the library that was loaded from the same path nor its registered entry point is taken for it."""
     monkeypatch.setenv("CPATH", str(tmp_path))  # whose files' content is no part of the key
     values = []
     for number in (8, 9):

@@ -82,7 +82,7 @@ def test_functions_are_found_by_their_annotations():
     ],
     ids=str,
 )
-def test_functions_that_cannot_be_are_refused(loader, functions, words):
+def test_invalid_function_lists_are_refused(loader, functions, words):
     with pytest.raises(KernelError, match=words) as caught:
         loader("m", TWICE, functions)
     assert f"{loader.__name__}('m')" in str(caught.value)
@@ -156,7 +156,7 @@ def test_replacing_a_source_redirects_what_is_called_by_name(name):
     assert plain(f"{name}.f") == float(jitted()[0]) == 1
 
 
-def test_a_replacement_of_other_arity_is_told_when_it_is_called(name):
+def test_a_replacement_of_other_arity_is_reported_when_it_is_called(name):
     brainevent.load_cpp_inline(name, constant(1))
     source = INCLUDE + "// @BE f arg ret\nvoid f(const BE::Tensor x, BE::Tensor out) {}\n"
     brainevent.load_cpp_inline(name, source, replace=True)
@@ -344,7 +344,7 @@ def test_texts_may_begin_with_a_byte_order_mark():
     assert value(brainevent.load_cpp_inline("marked_2", ["\ufeff", "\ufeff" + constant(2)])) == 2
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
+def test_a_file_that_cannot_be_read_is_reported(tmp_path):
     (tmp_path / "kernels.cpp").write_text(constant(1))
     with pytest.raises(FileNotFoundError, match=r"load_cpp_file\('.*kernel\.cpp'\).*in that folder: kernels\.cpp"):
         brainevent.load_cpp_file(tmp_path / "kernel.cpp")

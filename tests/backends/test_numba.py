@@ -377,7 +377,7 @@ def test_the_wrong_number_of_operands():
         numba_kernel(multiply, outs=like(x))(x)
 
 
-def test_the_wrong_rank_is_told_by_numba_with_the_types():
+def test_the_wrong_rank_is_reported_by_numba_with_the_types():
     x = jnp.ones((3, 3))
 
     @numba.njit
@@ -495,7 +495,7 @@ def test_functions_that_numba_does_not_compile_whole_are_refused():
 
 
 @pytest.mark.thorough
-def test_kernels_that_nobody_holds_are_let_go():
+def test_unreferenced_kernels_are_freed():
     import gc
     import weakref
 

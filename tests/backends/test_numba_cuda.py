@@ -86,12 +86,12 @@ def test_launch_configurations(given, grid, block):
     ],
     ids=str,
 )
-def test_wrong_configurations_are_told(given, words):
+def test_wrong_configurations_are_reported(given, words):
     with pytest.raises(ValueError, match=f"here: .*{words}"):
         configured(**given)
 
 
-def test_what_is_no_kernel_is_told():
+def test_what_is_no_kernel_is_reported():
     import numba
 
     with pytest.raises(TypeError, match=r"numba_cuda_kernel\(f\): .*found function; decorate it with @numba.cuda.jit"):
@@ -152,7 +152,7 @@ def test_launches_and_temporaries_are_recorded_in_order():
     assert (second.grid, second.block, second.shared) == ((2, 1), (32, 1), 128)
 
 
-def test_a_stand_in_is_cut_as_arrays_are():
+def test_stand_ins_are_sliced_as_arrays():
     whole = np.arange(24, dtype=np.float32).reshape(4, 3, 2)
     array = StandIn(0, whole.shape, whole.dtype)
     assert (array.ndim, array.size, array.nbytes, array.strides, len(array)) == (3, 24, 96, whole.strides, 4)
@@ -193,7 +193,7 @@ def test_a_stand_in_is_cut_as_arrays_are():
         (lambda x, stream: linked[1, 64, stream](x, x), "launches 'f', which links other files"),
     ],
 )
-def test_what_a_plan_cannot_repeat_is_told(function, words):
+def test_what_a_plan_cannot_repeat_is_reported(function, words):
     """Also where the function catches what it is told with, and goes on or fails."""
 
     def goes_on(x, stream):
@@ -317,7 +317,7 @@ def test_bounds_of_a_kernel_are_passed_on(ninety, options, directives):
     assert code.limits.threads == (128 if "launch_bounds" in options else 1024)
 
 
-def test_blocks_beyond_the_bound_are_told(ninety):
+def test_blocks_beyond_the_bound_are_reported(ninety):
     bounded = cuda.jit(launch_bounds=32)(square.py_func)
     with pytest.raises(KernelArgumentError, match=r"the block \(64, 1, 1\) has 64 threads; use at most 32"):
         exported(brainevent.numba_cuda_kernel(bounded, VECTOR, launch_dims=64), jnp.ones(64))
@@ -333,7 +333,7 @@ def test_nothing_to_launch_zeroes_what_shares_no_memory(aliases, zeroed):
     assert native.kernel_target("here", square, empty, [VECTOR], outs, aliases).plan.zeroed == zeroed
 
 
-def test_what_does_not_compile_is_told(ninety):
+def test_what_does_not_compile_is_reported(ninety):
     @cuda.jit
     def imports(x, out):
         import math
@@ -353,7 +353,7 @@ def test_what_does_not_compile_is_told(ninety):
         exported(brainevent.numba_cuda_kernel(nonsense, VECTOR, launch_dims=64), x)
 
 
-def test_an_array_without_axes_is_an_argument_and_how_to_read_it_is_told(ninety):
+def test_an_array_without_axes_is_an_argument_and_how_to_read_it_is_reported(ninety):
     @cuda.jit
     def scale(x, factor, out):
         i = cuda.grid(1)
@@ -382,7 +382,7 @@ def test_types_of_outputs_are_those_of_the_moment_of_the_call(ninety, wrapper):
             assert f"-> tensor<64x{dtype}>" in exported(call, np.ones(64))
 
 
-def test_wrong_arguments_are_told(ninety):
+def test_wrong_arguments_are_reported(ninety):
     x = jnp.ones(64)
     with pytest.raises(
         KernelArgumentError, match=r"the kernel takes \(x, y, out\), but is called with 2 arguments: array"
@@ -420,7 +420,7 @@ def test_shared_memory_is_limited_by_the_device(ninety, capability, most):
         exported(call(1024 * most + 1), x)
 
 
-def test_on_the_cpu_it_is_told_where_it_runs(ninety):
+def test_on_the_cpu_the_error_names_the_platform(ninety):
     x = jnp.ones(64)
     with pytest.raises(
         NotImplementedError, match="the kernel 'add' runs on NVIDIA GPUs, and is called in a program for cpu"
@@ -428,7 +428,7 @@ def test_on_the_cpu_it_is_told_where_it_runs(ninety):
         brainevent.numba_cuda_kernel(add, VECTOR, launch_dims=64)(x, x)
 
 
-def test_a_function_that_no_plan_can_repeat_is_called_and_that_is_told(ninety):
+def test_a_function_that_no_plan_can_repeat_is_called_and_that_is_reported(ninety):
     def waits(x, out, stream):
         square[1, 64, stream](x, out)
         stream.synchronize()
@@ -469,7 +469,7 @@ def test_arrays_that_a_function_captures_are_passed_through_python(ninety):
         assert lower() == first
 
 
-def test_a_whole_batch_that_no_plan_can_repeat_is_told(ninety):
+def test_a_whole_batch_that_no_plan_can_repeat_is_reported(ninety):
     def looks(x, out, stream):
         square[1, 64, stream](x if x.ndim == 1 else x.copy_to_host(), out)
 

@@ -142,7 +142,7 @@ def test_kernels_are_found_in_the_text(source, entry, declared):
         ),
     ],
 )
-def test_kernels_that_are_not_found_are_told(source, entry, words):
+def test_kernels_that_are_not_found_are_reported(source, entry, words):
     with pytest.raises(KernelArgumentError, match=words):
         find_declaration("here", source, entry)
 
@@ -200,7 +200,7 @@ def test_names_of_types_become_definitions():
         ([jnp.int8], "pass a dict, such as"),
     ],
 )
-def test_wrong_types_are_told(types, words):
+def test_wrong_types_are_reported(types, words):
     with pytest.raises(brainevent.KernelError, match=words):
         definitions("here", types)
 
@@ -224,13 +224,13 @@ def test_wrong_types_are_told(types, words):
         ({"outs": 3}, "outs leaf 0 is 3"),
     ],
 )
-def test_wrong_settings_are_told_at_once(options, words):
+def test_wrong_settings_are_reported_at_once(options, words):
     given = {"source": ADD, "entry": "add", "outs": VECTOR, "launch_dims": 64} | options
     with pytest.raises((KernelArgumentError, ValueError, AttributeError), match=rf"cuda_kernel\((add|None)\): {words}"):
         brainevent.cuda_kernel(**given)
 
 
-def test_numbers_by_position_are_told():
+def test_numbers_by_position_are_reported():
     call = brainevent.cuda_kernel(ADD, "add", VECTOR, launch_dims=64)
     words = r"input 2 is the number 64; pass numbers by the name of their parameter \(name=64\)"
     with pytest.raises(KernelArgumentError, match=words):
@@ -460,7 +460,7 @@ MANY = "__global__ void k(const float* x, float* out, int n, unsigned char b, {}
         ("int", {"n": 1, "b": 2}, "the parameter `int` has no name; name it"),
     ],
 )
-def test_wrong_numbers_are_told(ninety, more, numbers, words):
+def test_wrong_numbers_are_reported(ninety, more, numbers, words):
     call = brainevent.cuda_kernel(MANY.format(more), "k", VECTOR, launch_dims=64)
     with pytest.raises(KernelArgumentError, match=rf"cuda_kernel\(k\): {words}"):
         call(X, **numbers)
@@ -482,7 +482,7 @@ def test_wrong_numbers_are_told(ninety, more, numbers, words):
         ((X, X), VECTOR, {"launch_dims": lambda *_: "64"}, "launch_dims is '64'"),
     ],
 )  # fmt: skip
-def test_wrong_arrays_and_launches_are_told(ninety, operands, outs, options, words):
+def test_wrong_arrays_and_launches_are_reported(ninety, operands, outs, options, words):
     configuration = {} if {"grid", "launch_dims"} & set(options) else {"launch_dims": 64}
     call = brainevent.cuda_kernel(ADD, "add", outs, **configuration, **options)
     with pytest.raises((KernelArgumentError, ValueError), match=rf"(?s)cuda_kernel\(add\): .*{words}"):
@@ -538,12 +538,12 @@ def test_compile_errors_have_the_users_lines(ninety):
         ),
     ],
 )
-def test_what_does_not_compile_is_told(ninety, source, entry, words):
+def test_what_does_not_compile_is_reported(ninety, source, entry, words):
     with pytest.raises(CompilationError, match=words):
         brainevent.cuda_kernel(source, entry, VECTOR, launch_dims=64)()
 
 
-def test_an_architecture_that_nvrtc_does_not_know_is_told(ninety):
+def test_an_architecture_that_nvrtc_does_not_know_is_reported(ninety):
     brainevent.config.set_compute_capability("3.0")
     with pytest.raises(UnsupportedArchError, match=r"NVRTC \d+\.\d+ does not know sm_30; install the one for your GPU"):
         brainevent.cuda_kernel(ADD, "add", VECTOR, launch_dims=64)(X, X, n=64)
@@ -661,7 +661,7 @@ def test_another_process_compiles_nothing_and_lowers_to_the_same_text(ninety, tm
 # ---- as part of programs ----------------------------------------------------------------------------------------
 
 
-def test_on_the_cpu_it_is_told_where_it_runs(ninety):
+def test_on_the_cpu_the_error_names_the_platform(ninety):
     call = brainevent.cuda_kernel(ADD, "add", VECTOR, launch_dims=64)
     with pytest.raises(NotImplementedError, match="the kernel 'add' runs on NVIDIA GPUs, and is called in a program"):
         call(X, X, n=64)

@@ -12,7 +12,7 @@ import brainevent
 from brainevent.backends.nvrtc import compiler
 
 
-def test_a_missing_package_is_told(monkeypatch):
+def test_a_missing_package_is_reported(monkeypatch):
     compiler._nvrtc.cache_clear()
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     brainevent.config.set_compute_capability("9.0")
@@ -31,7 +31,7 @@ def test_the_release_of_nvrtc_is_that_of_its_package_or_else_its_own(monkeypatch
     assert compiler._release.__wrapped__() == str(compiler._nvrtc()[1])
 
 
-def test_a_missing_library_is_told(monkeypatch):
+def test_a_missing_library_is_reported(monkeypatch):
     compiler._nvrtc.cache_clear()
 
     def version():

@@ -260,7 +260,7 @@ def test_a_batch_is_a_longer_grid_of_one_kernel(unique_name, kernel):
         assert lowered_for_tpu(every, *(varied(x, 3, 2) for x in kernel.operands)) == (1, 0)
 
 
-def test_what_is_read_before_the_grid_starts_is_looped_over(unique_name):
+def test_batched_prefetched_scalars_are_looped_over(unique_name):
     """Pallas has no grid that reads its scalars anew for each element, and makes a loop of its own."""
     kernel = KERNELS["active_rows"]
     call = jax.vmap(kernel.operator(unique_name(kernel.name)))

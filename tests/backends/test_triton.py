@@ -191,7 +191,7 @@ def test_a_missing_package_is_one_sentence(unique_name, monkeypatch, package):
         jax.jit(lambda x: operator(x, outs=x)).trace(x).lower(lowering_platforms=("cuda",))
 
 
-def test_a_machine_without_a_gpu_is_told(monkeypatch):
+def test_a_machine_without_a_gpu_is_reported(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: object())
     assert language("triton").why_missing() == (
         "JAX sees no GPU; on a machine with one, run: pip install 'jax[cuda13]'"

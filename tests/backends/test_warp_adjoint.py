@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from platforms import by_platform
 
 import brainevent
 from brainevent.errors import UnsupportedOperationError
@@ -60,6 +61,7 @@ SOME_OR_ALL = [f if i % 4 == 0 else pytest.param(f, marks=pytest.mark.thorough) 
 
 
 @pytest.mark.covering(strength=0, times=8)
+@by_platform
 @pytest.mark.parametrize("function", SOME_OR_ALL, ids=lambda f: f.__name__)
 def test_supported_patterns_have_the_numerical_gradients(function):
     with jax.enable_x64(True):

@@ -35,7 +35,7 @@ def exported(call, *operands):
     return jax.export.export(jax.jit(call), platforms=["cuda"], disabled_checks=checks)(*operands)
 
 
-def test_old_releases_are_told(monkeypatch):
+def test_old_releases_are_reported(monkeypatch):
     monkeypatch.setattr(wp, "__version__", "1.9.1")
     words = r"warp_kernel\(add\): it needs Warp 1.17 or newer, and 1.9.1 is installed; run: pip install -U warp-lang"
     with pytest.raises(ImportError, match=words):
@@ -105,7 +105,7 @@ def plain(x, out):
     ],
     ids=["function", "numba", "func", "number"],
 )
-def test_what_is_no_kernel_is_told(kernel, words):
+def test_what_is_no_kernel_is_reported(kernel, words):
     with pytest.raises(TypeError, match=rf"warp_kernel\(.*\): kernel must be a Warp kernel, {words}"):
         brainevent.warp_kernel(kernel, VECTOR, launch_dims=5)
 
@@ -135,7 +135,7 @@ def test_what_is_no_kernel_is_told(kernel, words):
     ],
     ids=str,
 )
-def test_wrong_options_are_told(changes, words):
+def test_wrong_options_are_reported(changes, words):
     with pytest.raises(ValueError, match=rf"warp_kernel\(add\): .*{words}"):
         brainevent.warp_kernel(wk.add, **{"outs": VECTOR, "launch_dims": 5, **changes})
 
@@ -161,7 +161,7 @@ def test_wrong_options_are_told(changes, words):
     ],
     ids=range(11),
 )
-def test_wrong_operands_are_told(kernel, operands, words):
+def test_wrong_operands_are_reported(kernel, operands, words):
     with pytest.raises(KernelArgumentError, match=words):
         brainevent.warp_kernel(kernel, VECTOR, launch_dims=5)(*operands)
 
@@ -238,12 +238,12 @@ def test_outputs_and_numbers_are_held_to_what_is_declared():
     ],
     ids=["holder", "lines", "indexed"],
 )
-def test_parameters_that_xla_cannot_give_are_told(kernel, words):
+def test_parameters_that_xla_cannot_give_are_reported(kernel, words):
     with pytest.raises(UnsupportedOperationError, match=words):
         brainevent.warp_kernel(kernel, VECTOR, launch_dims=5)
 
 
-def test_kernels_that_cannot_be_carried_are_told(ninety):
+def test_kernels_that_cannot_be_carried_are_reported(ninety):
     with pytest.raises(
         UnsupportedOperationError,
         match="uses a Warp mesh, whose handle is an address that is valid only in this process",
@@ -265,7 +265,7 @@ def twice_indexed(x: FLOATS, out: wp.array2d(dtype=wp.float32)):
     out[0, i] = x[i]
 
 
-def test_what_does_not_compile_is_told_in_warps_words(unique_name):
+def test_what_does_not_compile_is_reported_in_warps_words(unique_name):
     with pytest.raises(
         KernelCompilationError, match=r"warp_kernel\(wrong\): Warp cannot compile the kernel:\n  .*\n.*x.i. . 1\n"
     ):

@@ -70,7 +70,7 @@ def test_a_plain_loop_would_be_hoisted():
     assert counter[0] < 50
 
 
-def test_calls_whose_results_nobody_reads_are_made():
+def test_unused_calls_are_not_optimized_away():
     call, counter = counting()
     chain = Chain.of(lambda x: (x[0], call(x)), (jnp.arange(3.0),), 9)
     jax.block_until_ready(chain.run(*chain.state))
@@ -157,7 +157,7 @@ def test_warm_up_goes_on_while_runs_get_faster(monkeypatch):
     assert next(durations, None) is None
 
 
-def test_n_batch_per_run_makes_so_many_calls_per_run():
+def test_n_batch_per_run_is_the_number_of_calls_per_run():
     call, counter = counting()
     found = measure(call, (jnp.ones(3),), n_warmup=0, n_runs=4, n_batch_per_run=25)
     assert counter[0] == 1 + 25 + 4 * 25  # the output, one run that compiles, four that count
@@ -204,7 +204,7 @@ def test_timings_are_medians_with_quartiles(samples, expected):
         ({"n_batch_per_run": 1.5}, "benchmark_function: n_batch_per_run must be an integer of at least 1, found 1.5"),
     ],
 )
-def test_numbers_of_runs_that_make_no_sense(arguments, words):
+def test_invalid_numbers_of_runs_are_refused(arguments, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         brainevent.benchmark_function(lambda: 1, **{"n_warmup": 1, "n_runs": 1, **arguments})
 
@@ -280,7 +280,7 @@ def test_bandwidth_is_measured_once(monkeypatch):
         (jax.random.key(1), jax.random.key(1), None),
     ],
 )
-def test_differences_are_told_in_words(mine, theirs, words):
+def test_differences_are_reported_in_words(mine, theirs, words):
     assert difference(mine, "a", theirs, 1e-3, 1e-3) == words
 
 
@@ -349,7 +349,7 @@ def test_of_candidates_that_their_spread_does_not_tell_apart_the_earliest_comes_
     assert "".join(trial.backend for trial in found) == order
 
 
-def test_calls_that_take_less_time_than_the_loop_are_not_told_apart(monkeypatch):
+def test_calls_shorter_than_the_loop_are_not_compared(monkeypatch):
     """No kernel takes 0.0791 ns: the measurement says that it is shorter than the loop, which takes 2 ns."""
     times = {"a": 1.5e-9, "b": 7.91e-11, "c": 1e-6}
     trials = {name: Trial(name, "", time, time, time, loop=2e-9) for name, time in times.items()}

@@ -178,7 +178,7 @@ def test_a_hierarchy_of_unknown_columns_is_a_plain_table(capsys):
     assert capsys.readouterr().out == PRINTED["plain"][1] + said + FAILS
 
 
-def test_columns_that_are_left_out_are_told_in_one_line(capsys):
+def test_omitted_columns_are_named_in_one_line(capsys):
     RESULT.print(vary_by=["lable", "nothing"], speedup_vs="cpp")
     lines = capsys.readouterr().out.splitlines()
     assert lines[-4:-2] == [
@@ -211,7 +211,7 @@ def test_speedup_vs_of_a_backend_that_was_not_measured():
         RESULT.print(speedup_vs="reference")
 
 
-def test_speedup_vs_beside_a_plain_table_is_told(capsys):
+def test_speedup_vs_beside_a_plain_table_is_reported(capsys):
     RESULT.print(speedup_vs="cpp", sort_by="mean_ms")
     assert "speedup_vs has no effect here: it needs a column in order_by or vary_by" in capsys.readouterr().out
 

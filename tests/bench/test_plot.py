@@ -152,7 +152,7 @@ def test_without_one_size_the_labels_are_rows_of_points(records):
     assert ax.yaxis_inverted()
 
 
-def test_what_hue_and_place_do_not_tell_apart_becomes_the_style():
+def test_columns_beyond_hue_and_position_choose_the_style():
     both = result(*(record(b, n * d, n=n, density=d) for b in ("numba", "cpp") for n in (1, 2) for d in (0.1, 0.2)))
     found = lines(both.plot(x="n"))
     assert list(found) == [f"{b}, density={d}" for b in ("numba", "cpp") for d in (0.1, 0.2)]
@@ -180,7 +180,7 @@ def test_a_failure_is_a_gap_and_is_named():
     )  # its place, though warp failed before it
 
 
-def test_long_remarks_are_short():
+def test_long_remarks_are_shortened():
     many = result(record("a", 1, n=1), *(failed("b", n) for n in range(7)))
     assert "Failed: b (n=0, n=1, n=2, n=3 and 3 more)." in caption(many.plot())
 
@@ -236,7 +236,7 @@ def test_speedups_rise_from_a_baseline():
     assert figure.axes[0].lines[0].get_ydata() == [1, 1]
 
 
-def test_slower_hangs_below_the_baseline():
+def test_bars_of_slower_backends_hang_below_the_baseline():
     figure = RESULT.plot(kind="speedup", baseline="cpp")
     assert bars(figure) == {"numba": [0.4, 0.4, 0.4]}
     assert all(bar.get_height() < 0 for bar in figure.axes[0].patches)
@@ -331,14 +331,14 @@ def test_sizes_at_one_intensity_are_named(backends, sizes, named):
     assert not any(a.overlaps(b) for a, b in itertools.combinations(shown, 2))
 
 
-def test_sizes_at_many_intensities_are_told_by_their_place():
+def test_sizes_at_many_intensities_are_read_from_their_place():
     spread = result(*(record("a", 1.0, n=n, **(WORK | {"flops": n * 1e6})) for n in (1, 4, 16)))
     assert not [text for text in texts(spread.plot(kind="roofline")) if text.startswith("n=")]
 
 
 @pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("more", [{}, {"peak_flops": None}, {"flops": 30.0}, {"flops": 200.0}, {"bytes": 0.02}])
-def test_no_point_and_no_name_is_under_the_name_of_the_memory_line(more):
+def test_points_and_names_do_not_overlap_the_label_of_the_memory_line(more):
     figure = at_one_intensity(**more).plot(kind="roofline")
     figure.draw_without_rendering()
     ax = figure.axes[0]
@@ -400,7 +400,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_told_in_words(case):
+def test_bad_input_is_reported_in_words(case):
     results, keywords, words = BAD[case]
     with pytest.raises(ValueError, match=r"BenchmarkResult\.plot: ") as raised:
         results.plot(**keywords)

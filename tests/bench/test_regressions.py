@@ -198,7 +198,7 @@ def test_the_file_of_one_result_is_a_run(tmp_path):
         (lambda text: json.dumps({**json.loads(text), "results": [3]}), "holds no benchmark results"),
     ],
 )
-def test_files_that_are_none(tmp_path, damage, why):
+def test_damaged_files_are_refused(tmp_path, damage, why):
     RUN.write(tmp_path / "run.json")
     text = damage((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(text, encoding="latin-1")

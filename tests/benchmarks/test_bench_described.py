@@ -49,7 +49,7 @@ def test_the_connectome_is_that_of_the_numbers(drawn):
     assert set(drawn.signs) == {-1, 1}
 
 
-def test_edges_differ_and_none_leads_back(drawn):
+def test_edges_are_distinct_and_no_neuron_connects_to_itself(drawn):
     edges = np.unique(drawn.sources * np.int64(N) + drawn.targets)
     assert edges.size == drawn.sources.size == round(connectome.EDGES * N / connectome.NEURONS)
     assert (drawn.targets.min(), drawn.targets.max()) == (0, N - 1)
@@ -64,7 +64,7 @@ def test_some_neurons_have_very_many_edges(drawn):
     assert degrees.max() > 15 * degrees.mean()
 
 
-def test_those_that_are_driven_are_excitatory_neighbours_with_many_edges(drawn):
+def test_driven_neurons_are_excitatory_neighbours_with_many_edges(drawn):
     degrees = np.bincount(drawn.sources, minlength=N)
     assert np.unique(drawn.driven).size == connectome.DRIVEN
     assert np.ptp(drawn.driven) < 400
@@ -98,7 +98,7 @@ def test_the_network_has_the_edges_that_were_drawn(drawn):
 
 
 @pytest.mark.thorough
-def test_the_drive_makes_others_spike():
+def test_the_drive_of_the_connectome_reaches_other_neurons():
     """150 events a second are as many spikes, and weights are exact."""
     simulation = connectome.build_flywire(N).build(seed=0, threads=1, backend="numba")
     result = simulation.run(5_000, record=["driven.counts", "others.counts"])
@@ -283,7 +283,7 @@ def test_rows_of_the_connectome(monkeypatch, platform, spikes, right):
 
 
 @given(st.sampled_from(list(microcircuit.RIGHT.values())), st.integers(1, 10**8))
-def test_no_run_is_so_long_that_it_must_have_the_rates_of_another(right, steps):
+def test_the_tolerance_of_rates_shrinks_with_length_to_a_floor(right, steps):
     assert right.tolerance(steps) >= right.least >= 0.05
     assert right.tolerance(10_000) == right.short > right.least
     assert right.tolerance(40 * steps) <= right.tolerance(steps)
@@ -299,7 +299,7 @@ def test_a_long_run_is_right_with_another_last_digit(rate, right):
     assert failed == ({} if right else {"ours": why})
 
 
-def test_energy_of_long_runs_is_told(monkeypatch):
+def test_energy_of_long_runs_is_reported(monkeypatch):
     rates = microcircuit.RIGHT["poisson", 100].of | {"L6E": 1.13}
     answer = {"joules": [9.0], "seconds": [1.0], "idle_watts": [1.0], "events": [1e9], "samples": [9]}
     monkeypatch.setattr(energy, "run_probe", lambda *_, **__: answer | {"field": "p", "steps": 10**7, "rates": rates})

@@ -54,7 +54,7 @@ def test_counts_of_neurons_that_spike_are_correlated():
     assert apart == apart_too == pytest.approx(np.corrcoef(counts)[0, 1])
 
 
-def test_what_is_discarded_correlates_nobody(monkeypatch):
+def test_unconnected_neurons_are_uncorrelated_after_discarded_steps(monkeypatch):
     """Neurons that nobody connects are not correlated, however long they ran before."""
     names, sizes = ("a", "b"), (30, 45)
     sources = [be.models.poisson_source(name, size, rate=60) for name, size in zip(names, sizes, strict=True)]
@@ -207,7 +207,7 @@ def test_older_drivers_know_another_field_and_other_cards_another_number(pretend
         ("echo No devices were found; exit 6", "nvidia-smi ended with status 6: No devices were found"),
     ],
 )
-def test_a_power_that_is_not_told_is_an_error(pretend, text, words):
+def test_a_power_that_is_not_reported_is_an_error(pretend, text, words):
     pretend(text)
     with pytest.raises(PowerError, match=words), Meter():
         pass
@@ -219,7 +219,7 @@ def test_without_nvidia_smi(monkeypatch, tmp_path):
         read_watts("power.draw", "0")
 
 
-def test_what_ends_to_be_told_while_it_is_sampled_is_an_error(pretend, tmp_path):
+def test_a_power_reading_that_starts_to_fail_raises(pretend, tmp_path):
     count = tmp_path / "count"
     pretend(f'echo x >> {count}; [ "$(wc -l < {count})" -lt 4 ] && echo 70 || exit 9')
     with pytest.raises(PowerError, match="status 9"), Meter() as meter:

@@ -76,7 +76,7 @@ def test_what_was_tuned_elsewhere_is_left_out(run, tuned, changed):
     assert "float32[3]" in run("tune", "list")[1]
 
 
-def test_what_is_stale_is_told(run, tuned):
+def test_what_is_stale_is_reported(run, tuned):
     tuning_store.clear_tuned()
     tuning_store.remember(dataclasses.replace(tuned, content="of other kernels"))
     out = run("list", "--wide")[1]
@@ -91,7 +91,7 @@ def test_keyword_arguments_make_no_choice_stale(run, tuned):
 
 
 @pytest.mark.parametrize("damage", ["mode", "format"])
-def test_a_refused_file_is_told_and_operators_are_listed(run, tuned, damage):
+def test_a_refused_file_is_reported_and_operators_are_listed(run, tuned, damage):
     path = tuning_store.file_path()
     if damage == "mode":
         path.chmod(0o666)

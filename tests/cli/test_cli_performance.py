@@ -84,7 +84,7 @@ def test_labels_without_columns_keep_their_order(run):
     assert re.findall(r"n=\d+", out) == ["n=3", "n=20", "n=100"]
 
 
-def test_a_wrong_kernel_is_told_and_is_not_the_best(run):
+def test_a_wrong_kernel_is_reported_and_is_not_the_best(run):
     run.module("wrong", 'operator("wrong", right=slow, hasty=thrice)')
     status, out, _ = run(*QUICK, "--import", "wrong", "--output", "run.json")
     assert status == 0
@@ -450,7 +450,7 @@ def test_an_error_comes_before_regressions(run):
     assert "regressions since before.json" in out
 
 
-def test_other_conditions_are_told_first(run):
+def test_different_conditions_are_reported_first(run):
     saved(run, lambda content: content.update(machine="a slow machine", platform="gpu"))
     _, out, err = run(*OURS, "--compare", "before.json")
     machine = out.splitlines()[0].removeprefix("cpu: ")

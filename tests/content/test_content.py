@@ -679,7 +679,7 @@ def test_threads_give_one_kernel_one_name():
         sys.setswitchinterval(before)
 
 
-def test_code_says_where_it_stands_apart_from_what_it_does():
+def test_line_numbers_are_kept_apart_from_the_name_of_code():
     def compiled(line):
         names = {}
         exec(compile("\n" * line + "def f(x):\n    raise ValueError(x)", "user.py", "exec"), names)
@@ -691,6 +691,6 @@ def test_code_says_where_it_stands_apart_from_what_it_does():
     assert content_of(compiled(1)) == first
 
 
-def test_what_is_opaque_is_said():
+def test_opaque_content_names_its_reason():
     assert content_of(scaled_by(3)).opaque is None
     assert content_of(scaled_by(object())).opaque == "an object of type builtins.object"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from meshes import cut, mesh
-from product_promises import every_backend
+from platforms import by_platform, every_backend
 from programs import program_environment, run_program
 
 import brainevent
@@ -45,9 +45,9 @@ def debugging():
 def devices_go_on():
     """Let each device run one program more: JAX holds how the last one with a callback ended, and waits for it."""
     yield
-    m = mesh()
+    m = mesh(d=len(jax.devices()))
     call = jax.shard_map(lambda x: jax.debug.callback(len, x), mesh=m, in_specs=P("d"), out_specs=P())
-    jax.jit(call)(jnp.zeros(4))
+    jax.jit(call)(jnp.zeros(len(jax.devices())))
     jax.effects_barrier()
 
 
@@ -153,7 +153,7 @@ def test_matrices_are_looked_at_whatever_they_promise(kind, promised, debugging)
             use(matrix)  # outside of a trace it is seen at once
 
 
-def test_what_else_matrices_do_is_looked_at(debugging):
+def test_slices_conversions_and_sums_of_matrices_are_checked_too(debugging):
     wrong = CSR((1.0, *arrays_of("csr", "indices")), shape=SHAPE, check_structure=False)
     coo = COO((1.0, *arrays_of("coo", "row")), shape=SHAPE, check_structure=False)
     for matrix, use, words in (
@@ -196,6 +196,7 @@ TRANSFORMED = {
 }
 
 
+@by_platform
 @pytest.mark.parametrize("how", TRANSFORMED)
 def test_under_transformations(how, debugging):
     call = jax.jit(TRANSFORMED[how])
@@ -247,7 +248,7 @@ def test_right_operands_that_are_cut_pass(kind, debugging):
 
 
 @pytest.mark.thorough
-def test_wrong_operands_that_are_cut_are_told_even_if_xla_ends_the_process():
+def test_wrong_sharded_operands_are_reported_even_if_xla_ends_the_process():
     """A device that fails leaves those alone that wait for it to sum, and XLA may give up."""
     source = """
         import jax, jax.numpy as jnp, brainevent
@@ -346,7 +347,7 @@ def test_blocks_that_overlap_leave_nothing_on():
     assert not config.is_debugging_indices()
 
 
-def test_a_wrong_switch_is_told():
+def test_a_wrong_switch_is_reported():
     with pytest.raises(TypeError, match=r"config\.debug_indices: on must be True or False, found 'yes'"):
         config.debug_indices("yes")
 

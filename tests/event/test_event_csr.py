@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
+from platforms import every_backend, few_examples
 from product_promises import (
     SOME,
     Promises,
     assert_checked,
     assert_product,
     both_ways,
-    every_backend,
     ninety,
     one_or_many,
     planned,
@@ -26,7 +26,7 @@ from product_promises import (
     what_is_launched,
 )
 from product_promises import same as same_numbers
-from sparse_products import CALLS, FEW_CALLS, Sparse, close, numbers, operand, taken
+from sparse_products import CALLS, Sparse, close, numbers, operand, taken
 
 import brainevent
 from brainevent import (
@@ -66,7 +66,7 @@ def compressed(seed, m, k, connections, *, homogeneous, dtype="float32", index="
 
 
 @every_backend
-@FEW_CALLS
+@few_examples(3)  # most are of types of their own, for which a kernel is compiled
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
@@ -76,7 +76,7 @@ def test_products(backend, **drawn):
 @pytest.mark.thorough  # TestPromises holds some of each to more
 @vector_or_matrix
 @pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
-def test_operators_keep_what_breaks_first(event, columns):
+def test_operators_keep_the_most_fragile_promises(event, columns):
     assert_checked(compressed, "csr", event=event, columns=columns)
 
 
@@ -452,7 +452,7 @@ def test_conversions_are_of_the_same_matrix(seed, m, k, connections, traced):
         (lambda: brainevent.csr_to_coo_index(jnp.zeros(0, int), jnp.zeros(0, int)), ShapeError, "indptr is empty"),
     ],
 )  # fmt: skip
-def test_indices_that_are_none_are_told(call, error, words):
+def test_invalid_indices_are_refused(call, error, words):
     with pytest.raises(error, match=words):
         call()
 
@@ -643,7 +643,7 @@ INDICES, INDPTR, ONE = jnp.zeros(3, "int32"), jnp.array([0, 2, 3, 3]), jnp.ones(
         (csr_slice_rows, (ONE, INDICES, INDPTR, ONE), (3, 4), TypeError, "row_indices is float32; pass int32"),
     ],
 )  # fmt: skip
-def test_wrong_operands_are_told(function, operands, shape, error, words):
+def test_wrong_operands_are_reported(function, operands, shape, error, words):
     with pytest.raises(error, match=words):
         function(*operands, shape=shape)
 
@@ -658,6 +658,6 @@ def test_one_row_is_a_vector(row):
         rows(1.0)
 
 
-def test_values_that_do_not_fit_are_told():
+def test_values_that_do_not_fit_are_reported():
     with pytest.raises(ShapeError, match=r"csrmv_dt2t: y has shape \(4,\); pass one value for each of 3"):
         brainevent.csrmv_dt2t(jnp.ones(4), ONE, INDICES, INDPTR, shape=(3, 4))

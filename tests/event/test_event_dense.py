@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from meshes import cut, mesh, sent
+from platforms import few_examples
 from programs import run_program
 
 import brainevent
@@ -27,7 +28,8 @@ EVENTS = ("bool", "int8", "uint8", "int32", "float16", "bfloat16", "float32", "f
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "float64": 1e-12}
 SIZES = st.integers(0, 70)
 
-every_backend = pytest.mark.parametrize("backend", BACKENDS)
+on_gpu = [pytest.param(name, marks=pytest.mark.gpu, id=f"{name} on a GPU") for name in ("cuda_raw", "dot")]
+every_backend = pytest.mark.parametrize("backend", [*BACKENDS, *on_gpu])
 both_ways = pytest.mark.parametrize("transpose", [False, True], ids=["weights", "weights.T"])
 
 
@@ -57,11 +59,17 @@ def expected(weights, x, *, transpose):
     return np.stack(columns, 1) if columns else np.zeros((rows.shape[0], 0))
 
 
+def close(found, weights, x, transpose):
+    wanted = expected(weights, x, transpose=transpose)
+    scale = 1 + abs(wanted).max(initial=0)
+    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, atol=scale * TOLERANCE[weights.dtype.name])
+
+
 def called(weights, x, **options):
     return (binary_densemv if x.ndim == 1 else binary_densemm)(weights, x, **options)
 
 
-@settings(max_examples=3)
+@few_examples(3)
 @every_backend
 @given(
     seed=st.integers(0, 99), k=SIZES, m=SIZES, n=st.none() | st.integers(0, 40), dtype=st.sampled_from(FLOATS),
@@ -71,9 +79,7 @@ def test_products(backend, seed, k, m, n, dtype, events, active, transpose):
     weights, x = drawn(seed, k, m, n, dtype=dtype, events=events, active=active, transpose=transpose)
     found = called(weights, x, transpose=transpose, backend=backend)
     assert found.dtype == weights.dtype
-    wanted = expected(weights, x, transpose=transpose)
-    scale = 1 + abs(wanted).max(initial=0)
-    np.testing.assert_allclose(np.asarray(found, np.float64), wanted, atol=scale * TOLERANCE[dtype])
+    close(found, weights, x, transpose)
 
 
 @pytest.mark.covering(strength=1)
@@ -90,7 +96,7 @@ def test_a_matrix_of_several_tiles(backend, transpose, n):
 @both_ways
 @pytest.mark.parametrize("n", [None, 3])
 @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
-def test_weights_of_who_is_silent_add_nothing(backend, transpose, n, value):
+def test_weights_of_inactive_rows_add_nothing(backend, transpose, n, value):
     weights, x = drawn(1, 12, 9, n, transpose=transpose)
     x = x.at[5].set(False).at[2].set(True)
     silent, active = (weights.at[where].set(value) for where in ((5,) if transpose else (slice(None), 5), 2))
@@ -151,7 +157,7 @@ def test_events_have_a_gradient_straight_through():
     np.testing.assert_array_equal(by_weights, np.repeat((x != 0)[:, None], 4, 1))
 
 
-def test_events_that_are_no_numbers_have_none():
+def test_boolean_events_have_no_gradient():
     weights, x = drawn(3, 5, 4, None, dtype="float64")
     found = jax.grad(lambda w: binary_densemv(w, x).sum())(weights)
     np.testing.assert_array_equal(found, np.repeat(x[None], 4, 0))
@@ -377,11 +383,11 @@ ONES = jnp.ones((3, 4), "float32")
         (binary_densemv, (ONES, ONES[0].astype(complex)), TypeError, "spikes is complex64; pass booleans, integers"),
     ],
 )
-def test_wrong_operands_are_told(function, operands, error, words):
+def test_wrong_operands_are_reported(function, operands, error, words):
     with pytest.raises(error, match=f"{function.__name__}: .*{words}"):
         function(*operands)
 
 
-def test_an_unknown_backend_is_told():
+def test_an_unknown_backend_is_reported():
     with pytest.raises(brainevent.KernelFallbackExhaustedError, match="did you mean 'numba'"):
         binary_densemv(ONES, ONES[0], backend="numbaa")

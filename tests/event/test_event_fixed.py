@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from meshes import cut, mesh, sent
+from platforms import every_backend, few_examples
 from product_promises import (
     Promises,
     assert_product,
     both_ways,
-    every_backend,
     ninety,
     one_or_many,
     vector_or_matrix,
     what_is_launched,
 )
-from sparse_products import CALLS, FEW_CALLS, called, close, fixed, operand, taken
+from sparse_products import CALLS, called, close, fixed, operand, taken
 
 import brainevent
 from brainevent import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
@@ -29,7 +29,7 @@ __all__ = ["ninety"]
 
 
 @every_backend
-@FEW_CALLS
+@few_examples(3)  # most are of types of their own, for which a kernel is compiled
 @given(**CALLS)
 def test_products(backend, **drawn):
     with jax.enable_x64(True):
@@ -120,12 +120,12 @@ ONE, MANY = jnp.ones(1), jnp.ones((3, 2))
         (fcnmv, (ONE, INDICES, ONE), 3, TypeError, "fcnmv: shape is 3; pass two integers"),
     ],
 )  # fmt: skip
-def test_wrong_operands_are_told(function, operands, shape, error, words):
+def test_wrong_operands_are_reported(function, operands, shape, error, words):
     with pytest.raises(error, match=words):
         function(*operands, shape=shape)
 
 
-def test_wrong_operands_are_told_within_jit():
+def test_wrong_operands_are_reported_within_jit():
     with pytest.raises(ShapeError, match="takes spikes of 3 rows"):
         jax.jit(lambda x: binary_fcnmv(ONE, INDICES, x, shape=(3, 4), transpose=True))(jnp.ones(4))
 

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from platforms import by_platform
 
 import brainevent as be
 from brainevent import BinaryArray, BitPackedBinary, CompactBinary, WeightedArray
+
+pytestmark = by_platform
 
 M, K, COLUMNS = 7, 9, 3
 BAD = [jnp.nan, jnp.inf, -jnp.inf]

@@ -51,7 +51,7 @@ def looks(monkeypatch):
 
 
 @every_function
-def test_an_index_out_of_range_is_told(name, arrays, which, what, bound):
+def test_an_index_out_of_range_is_reported(name, arrays, which, what, bound):
     for number, words in (
         (bound, f"holds {bound}, out of range for a size of {bound}"),
         (-1, "holds -1; indices must not"),
@@ -88,7 +88,7 @@ def test_some_arrays_may_be_known_and_others_not():
 
 
 @pytest.mark.parametrize("name", [*COMPRESSED, "csr_slice_rows", "csrmv_dt2t", "cscmv_dt2t"])
-def test_row_pointers_that_are_none_are_told(name):
+def test_invalid_row_pointers_are_refused(name):
     def call(indptr):
         if "dt2t" in name:
             shape = (2, 3) if name == "csrmv_dt2t" else (3, 2)
@@ -144,7 +144,7 @@ def test_a_trace_knows_no_indices(looks):
     assert not looks
 
 
-def test_matrices_have_looked_at_their_own(looks):
+def test_matrices_check_their_indices_once(looks):
     trusting = CSR(1.0, jnp.array([0, 2, 1]), INDPTR, shape=(2, 3), check_structure=False)
     matrix = CSR(1.0, jnp.array([0, 2, 1]), INDPTR, shape=(2, 3))
     seen = len(looks)
@@ -162,7 +162,7 @@ def test_matrices_have_looked_at_their_own(looks):
     indices=st.lists(st.integers(-2, 6), min_size=1, max_size=8),
     bound=st.integers(1, 6),
 )
-def test_whatever_is_taken_is_right(indices, bound):
+def test_accepted_indices_give_the_products_of_numpy(indices, bound):
     """What is out of range is refused; the rest is what NumPy says."""
     array = jnp.array([indices], "int32")
     if min(indices) >= 0 and max(indices) < bound:

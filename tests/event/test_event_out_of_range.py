@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from out_of_range import (
     CASES,
@@ -21,7 +21,8 @@ from out_of_range import (
     every_format,
     spoilt,
 )
-from product_promises import BACKENDS, both_ways, every_backend, one_or_many, vector_or_matrix
+from platforms import every_backend, every_kernel, few_examples
+from product_promises import BACKENDS, both_ways, one_or_many, vector_or_matrix
 from sparse_products import close, operand, taken
 from test_event_csr_languages import LANGUAGES, emulating
 
@@ -42,7 +43,7 @@ def with_64_bits():
 
 
 csr_or_fixed = pytest.mark.parametrize("name", ["csr", pytest.param("fcn", marks=pytest.mark.thorough)])
-SOME = settings(max_examples=3)  # kernels are compiled for each kind of case
+SOME = few_examples(3)
 
 
 @pytest.mark.usefixtures("with_64_bits")
@@ -98,7 +99,7 @@ def test_columns_of_pairs_that_are_far_out_of_range(transpose):
 
 @pytest.mark.thorough  # each is tested alone: such pointers, and rows that threads share
 @one_or_many
-def test_row_pointers_that_are_none_of_rows_that_threads_share(homogeneous, monkeypatch):
+def test_invalid_row_pointers_of_rows_that_threads_share(homogeneous, monkeypatch):
     monkeypatch.setattr(threads, "_MANY", 0)
     stored, columns, random = 300_000, 50_000, np.random.default_rng(1)
     indices, begins = np.sort(random.integers(0, columns, stored)), random.integers(-30_000, stored + 30_000, 50)
@@ -138,18 +139,19 @@ def test_products_in_other_languages(language, transpose, homogeneous, emulating
     "language", [language for language in LANGUAGES if language not in ("reference", "pallas_tpu")]
 )
 @both_ways
-def test_row_pointers_that_are_none_in_other_languages(language, transpose, emulating):
+def test_invalid_row_pointers_in_other_languages(language, transpose, emulating):
     for pointers in ([0, -7, 50, 3, 2**31 - 1, -(2**31), 36], [36, 30, 20, 10, 5, 2, 0], [-1, 5, 9, 9, 20, 36, 37]):
         assert_pointers(pointers, homogeneous=False, transpose=transpose, backend=language)
 
 
 @pytest.mark.covering(strength=0)
+@every_kernel
 @both_ways
 @SOME
 @given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
-def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
+def test_invalid_row_pointers(backend, transpose, pointers, event, homogeneous, indexed, columns):
     how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
-    assert_pointers(pointers, transpose=transpose, backend="numba", **how)
+    assert_pointers(pointers, transpose=transpose, backend=backend, **how)
 
 
 @SOME
@@ -159,7 +161,7 @@ def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, ind
     st.booleans(),
 )
 @pytest.mark.thorough
-def test_row_pointers_that_are_none_of_long_rows(pointers, homogeneous, indexed):
+def test_invalid_row_pointers_of_long_rows(pointers, homogeneous, indexed):
     how = {"homogeneous": homogeneous, "indexed": indexed, "connections": 3000}
     assert_pointers(pointers, transpose=True, backend="numba", **how)
 
@@ -168,7 +170,7 @@ def test_row_pointers_that_are_none_of_long_rows(pointers, homogeneous, indexed)
 @every_backend
 @both_ways
 @vector_or_matrix
-def test_a_weight_that_is_nowhere_is_the_first_or_the_last(backend, transpose, columns):
+def test_permutations_out_of_range_are_clipped_to_the_first_or_last_weight(backend, transpose, columns):
     sparse = compressed(3, 8, 12, 4, homogeneous=False)
     perm = np.random.default_rng(4).permutation(32)
     perm[::3], perm[1::3] = -5, 2**31 - 1
@@ -226,7 +228,7 @@ def made(kind, **how):
     [CSR, COO, FixedNumPerPost, *(pytest.param(kind, marks=pytest.mark.thorough) for kind in (CSC, FixedNumPerPre))],
 )
 @pytest.mark.parametrize("inside", [False, True], ids=["check_structure=False", "in a trace"])
-def test_matrices_that_nobody_looked_at(kind, inside):
+def test_unchecked_matrices_ignore_indices_out_of_range(kind, inside):
     wanted = np.array([[1, 0, 1], [0, 1, 0]])
     if kind in (CSC, FixedNumPerPost):
         wanted = wanted.T
@@ -377,7 +379,7 @@ def test_the_largest_index_holds_up_no_tile():
     np.testing.assert_array_equal(run(jnp.asarray(indices)), np.bincount(there, minlength=20_000))
 
 
-def test_gradients_by_weights_that_are_nowhere():
+def test_gradients_through_permutations_out_of_range():
     sparse = compressed(3, 8, 12, 4, homogeneous=False)
     perm = np.random.default_rng(4).permutation(32)
     perm[::3], perm[1::3] = -5, 2**31 - 1
@@ -393,7 +395,7 @@ def test_gradients_by_weights_that_are_nowhere():
     close(gradient(sparse.weights, jnp.asarray(perm)), wanted)
 
 
-def test_a_weight_that_is_no_number_is_left_out_too():
+def test_infinite_values_at_indices_out_of_range_are_ignored():
     values = jax.jit(
         lambda indices: brainevent.csrmv_dt2t(
             jnp.ones(2), jnp.array([jnp.inf, 2.0]), indices, jnp.array([0, 2]), shape=(1, 2), transpose=True
@@ -402,7 +404,7 @@ def test_a_weight_that_is_no_number_is_left_out_too():
     np.testing.assert_array_equal(values(jnp.array([7, 1])), [0, 2])
 
 
-def test_indices_that_nobody_looked_at_are_not_known_to_be_right():
+def test_unchecked_indices_are_not_marked_as_within_range():
     assert not FixedNumPerPre.fromdense(jnp.zeros((3, 0)), num_conn=2).indices_within
     assert not FixedNumPerPost.fromdense(jnp.zeros((0, 3)), num_conn=2).indices_within
     assert FixedNumPerPre.fromdense(jnp.eye(3), num_conn=2).indices_within

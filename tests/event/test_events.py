@@ -105,14 +105,14 @@ def test_bit_packed_events_are_packed_along_each_axis():
     np.testing.assert_array_equal(bitpack(jnp.array([1, 0, 0, 1] + 28 * [0] + [1]), 0), [9, 1])
 
 
-def test_an_axis_that_is_none_is_told():
+def test_an_axis_out_of_range_is_refused():
     with pytest.raises(ValueError, match="bitpack: axis is 2, but the array has 2 dimensions"):
         bitpack(MATRIX, 2)
 
 
 @settings(max_examples=6)
 @given(seed=st.integers(0, 99), shape=SHAPES, active=st.sampled_from([0.0, 0.1, 1.0]))
-def test_compact_events_list_who_is_active(seed, shape, active):
+def test_compact_events_list_active_rows(seed, shape, active):
     x = drawn(seed, shape, active=active)
     events = jax.jit(CompactBinary.from_array)(x)
     (ids,) = np.nonzero(np.asarray(x != 0).any(tuple(range(1, x.ndim))))

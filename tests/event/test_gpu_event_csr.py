@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from meshes import cut, sent
-from product_promises import both_ways, one_or_many, vector_or_matrix
-from sparse_products import FLOATS, NUMBERS, Sparse, close, numbers, operand, taken
+from product_promises import both_ways, one_or_many
+from sparse_products import Sparse, close, numbers, operand, taken
 from test_event_csr import INDEXED, compressed, permuted
+from test_gpu_event_formats import in_quarters
 
 import brainevent
 from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_rows, csrmm, csrmv, languages
@@ -24,7 +25,6 @@ from brainevent.toolchain.architectures import gpu_architectures
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
 
-SIZES = [(1, 1, 1), (33, 70, 5), (500, 4100, 40), (4100, 500, 1000), (0, 40, 3), (40, 0, 3), (40, 40, 0)]
 PACKAGES = {"numba_cuda": "numba_cuda", "warp": "warp", "triton": "jax_triton", "pallas": "jax"}
 VARIANTS = [dict(variant) for variant in binary_csrmv_p.definition.kernels["gpu"]["cuda_raw"].variants]
 
@@ -35,40 +35,9 @@ def with_64_bits():
         yield
 
 
-def in_quarters(sparse):
-    """Return a matrix whose sums are exact in any order: threads add in no order, and equal calls give equal bits."""
-    return dataclasses.replace(sparse, weights=jnp.round(4 * sparse.weights) / 4)
-
-
 def called(sparse, x, *, event, **options):
     function = (binary_csrmv if event else csrmv) if x.ndim == 1 else (binary_csrmm if event else csrmm)
     return function(sparse.weights, *sparse.indices, x, shape=sparse.shape, **options)
-
-
-@both_ways
-@one_or_many
-@pytest.mark.parametrize("columns", [None, 1, 45, 0])
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_products(transpose, homogeneous, columns, size):
-    sparse = in_quarters(compressed(0, *size, homogeneous=homogeneous))
-    for active in (0.0, 0.05, 1.0):
-        x = operand(1, taken(sparse, transpose=transpose), columns, "float32", active)
-        for event in (True, False):
-            found = called(sparse, x, event=event, transpose=transpose, backend="cuda_raw")
-            close(found, sparse.product(x, transpose=transpose, event=event))
-
-
-@both_ways
-@vector_or_matrix
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("of_x", NUMBERS)
-@pytest.mark.parametrize("index", ["int32", "int64"])
-def test_every_dtype(transpose, columns, dtype, of_x, index):
-    sparse = compressed(2, 70, 300, 9, homogeneous=False, dtype=dtype, index=index)
-    x = operand(3, taken(sparse, transpose=transpose), columns, of_x)
-    for event in (True, False):
-        found = called(sparse, x, event=event, transpose=transpose, backend="cuda_raw")
-        close(found, sparse.product(x, transpose=transpose, event=event), dtype)
 
 
 @one_or_many
@@ -196,7 +165,7 @@ def test_batches_of_sorted_rows_and_their_gradient():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=1e-4), run("cuda_raw"), run("reference"))
 
 
-def test_weights_that_are_no_numbers():
+def test_weights_that_are_nan_or_infinite():
     """Of silent neurons they add nothing, also where blocks count first."""
     indices, indptr = jnp.tile(jnp.arange(1000, dtype="int32"), 4200), jnp.arange(4201, dtype="int32") * 1000
     x = jnp.arange(4200) < 2000
@@ -279,18 +248,6 @@ def test_every_language_in_batches_and_loops(language):
         for _ in range(3):
             known = sparse.product(jnp.asarray(known), transpose=True, event=True) > 0
         np.testing.assert_array_equal(run(sparse.weights, x), known)
-
-
-@both_ways
-@one_or_many
-@vector_or_matrix
-@pytest.mark.parametrize("event", [True, False], ids=["events", "numbers"])
-def test_promises(transpose, homogeneous, columns, event):
-    sparse = in_quarters(compressed(14, 8, 12, 4, homogeneous=homogeneous))
-    x = operand(15, taken(sparse, transpose=transpose), columns, "float32")
-    operator = getattr(brainevent, f"{'binary_' * event}csr{'mv' if columns is None else 'mm'}_p")
-    options = {"shape": sparse.shape, "transpose": transpose, "backends": ["cuda_raw"]}
-    brainevent.check(operator, sparse.weights, *sparse.indices, x, **options).raise_if_failed()
 
 
 def test_a_kernel_that_nvrtc_compiles_is_checked_where_nvcc_is_missing(monkeypatch):

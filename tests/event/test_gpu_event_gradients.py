@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On a real GPU: the tests of gradients by events, with its kernels."""
+"""On a real GPU: gradients by the weights of large matrices in coordinates; the rest is in test_event_gradients."""
 
 import functools
 
@@ -7,28 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_delay_gradients import (  # noqa: F401
-    test_delays_and_columns_that_are_not_known,
-    test_each_weight_gets_what_lies_at_its_place,
-    test_matrices_without_rows_or_columns,
-    test_no_gradient_by_weights_visits_all_elements,
-    test_second_derivatives_are_those_of_the_formula,
-)
-from test_event_gradients import (  # noqa: F401 - pytest collects them here, too
-    bad_values,
-    both_sides,
-    test_a_tangent_or_a_weight_that_meets_no_event_adds_nothing,
-    test_a_weight_that_meets_no_event_has_no_gradient,
-    test_batches_of_gradients,
-    test_deliveries,
-    test_numbers_of_drawn_matrices,
-    test_one_weight_for_all_gets_what_its_events_give,
-    test_rows_as_dense_ones,
-    test_updates_of_plasticity,
-    test_values_that_cancel_are_events_nevertheless,
-    test_weights_by_a_permutation,
-    test_what_is_drawn_as_a_dense_matrix,
-)
+from test_event_gradients import bad_values, both_sides
 
 import brainevent as be
 

@@ -104,8 +104,8 @@ def test_batches_and_their_gradient(listed):
     long_rows.test_batches_of_sorted_rows_and_their_gradient()
 
 
-def test_weights_that_are_no_numbers(listed):
-    long_rows.test_weights_that_are_no_numbers()
+def test_weights_that_are_nan_or_infinite(listed):
+    long_rows.test_weights_that_are_nan_or_infinite()
 
 
 @one_or_many

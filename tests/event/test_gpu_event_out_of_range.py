@@ -8,26 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from out_of_range import (
-    CASES,
-    FAR,
-    POINTERS,
-    assert_case,
-    assert_derivatives,
-    assert_pointers,
-    assert_slices,
-    compressed,
-    every_format,
-    traced,
-)
-from product_promises import both_ways, one_or_many, vector_or_matrix
+from out_of_range import FAR, assert_case, assert_pointers, compressed, traced
+from product_promises import both_ways, one_or_many
 from sparse_products import close, operand
-from test_debug_indices import BAD, FOUND, GOOD, TRANSFORMED, WRONG, X, arrays_of, place, product, raises, run
-from test_gpu_event_csr import PACKAGES, in_quarters
-
-import brainevent
+from test_gpu_event_csr import PACKAGES
+from test_gpu_event_formats import in_quarters
 
 pytestmark = pytest.mark.gpu
 every_language = pytest.mark.parametrize("language", PACKAGES)
@@ -37,31 +22,6 @@ every_language = pytest.mark.parametrize("language", PACKAGES)
 def with_64_bits():
     with jax.enable_x64(True):
         yield
-
-
-@every_format
-@given(**CASES)
-def test_products(name, **case):
-    assert_case(name, backend="cuda_raw", **case)
-
-
-@every_format
-@both_ways
-@vector_or_matrix
-@pytest.mark.parametrize("event", [True, False])
-def test_derivatives(name, transpose, columns, event):
-    assert_derivatives(name, seed=6, columns=columns, transpose=transpose, event=event, backend="cuda_raw")
-
-
-def test_slices():
-    assert_slices(backend="cuda_raw")
-
-
-@both_ways
-@given(POINTERS, st.booleans(), st.booleans(), st.booleans(), st.none() | st.just(2))
-def test_row_pointers_that_are_none(transpose, pointers, event, homogeneous, indexed, columns):
-    how = {"event": event, "homogeneous": homogeneous, "indexed": indexed, "columns": columns}
-    assert_pointers(pointers, transpose=transpose, backend="cuda_raw", **how)
 
 
 @every_language
@@ -109,22 +69,3 @@ def test_long_rows(homogeneous, columns, event, ascending, indexed):
     wanted = others.product(x, transpose=True, event=event)
     how = {"transpose": True, "indices_sorted": ascending, "backend": "cuda_raw", "suffix": "_indexed" * indexed}
     close(traced(name, sparse, arrays, x, **how), wanted)
-
-
-@pytest.mark.parametrize(("name", "array"), WRONG)
-def test_what_debug_indices_reports(name, array):
-    call = jax.jit(product(name))
-    with brainevent.config.debug_indices():
-        for _ in range(2):
-            with raises(rf"binary_{name}mv: {array}\[{place(name, array)}\] is 7, out of range for a size of 3"):
-                run(call, *arrays_of(name, array), X)
-            assert run(call, *arrays_of(name), X).shape == (3,)  # the device goes on
-
-
-@pytest.mark.parametrize("how", TRANSFORMED)
-def test_what_debug_indices_reports_under_transformations(how):
-    call = jax.jit(TRANSFORMED[how])
-    with brainevent.config.debug_indices():
-        run(call, GOOD)
-        with raises(FOUND):
-            run(call, BAD)

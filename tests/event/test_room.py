@@ -46,7 +46,7 @@ def small_machine(monkeypatch):
         (lambda: Spikes(jnp.zeros((30_000, 5000), jnp.uint8), 40_000, 0.1).todense(), r"Spikes.todense: .* 1.2 GB"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told_at_once(call, words, small_machine):
+def test_what_does_not_fit_is_reported_at_once(call, words, small_machine):
     with pytest.raises(MemoryError, match=words):
         call()
 
@@ -62,7 +62,7 @@ def test_a_large_matrix_that_fits_is_not_dense(small_machine):
     assert matrix[3].sum() == 1
 
 
-def test_pointers_that_need_int64_are_told_before_they_are_drawn(monkeypatch):
+def test_pointers_that_need_int64_are_reported_before_they_are_drawn(monkeypatch):
     monkeypatch.setattr(room, "_available", lambda: 10**15)
     with pytest.raises(ValueError, match=r"random: 1099511627776 connections are 2147483648 or more, which"):
         CSR.random(HUGE, prob=1.0)
@@ -75,7 +75,7 @@ def test_what_is_no_probability(prob):
 
 
 @pytest.mark.parametrize("shape", [(-1, 3), (3, -1), (2.5, 3), (float("nan"), 3), (1, 2, 3)])
-def test_shapes_that_cannot_be(shape):
+def test_invalid_shapes_are_refused(shape):
     for call in (lambda: CSR.random(shape, prob=0.1), lambda: FixedNumPerPost.random(shape, 1)):
         with pytest.raises((ValueError, TypeError), match=r"random: shape is .*; pass two"):
             call()
@@ -89,7 +89,7 @@ def test_a_negative_number_of_connections_for_no_rows():
 # ---- how much there is
 
 
-def test_memory_is_read_where_it_is_told(tmp_path, monkeypatch):
+def test_memory_is_read_where_it_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(room, "_GROUP", tmp_path)
     monkeypatch.setattr(room, "_OLD_GROUP", (tmp_path / "none", "most", "used"))
@@ -131,7 +131,7 @@ def test_a_device_of_its_own_memory_is_asked(monkeypatch):
         room.check_room("f", "an array", 5 * 10**8, on_host=True)
 
 
-def test_where_nobody_tells_nothing_is_refused(monkeypatch):
+def test_nothing_is_refused_where_free_memory_is_unknown(monkeypatch):
     monkeypatch.setattr(room, "_available", lambda: None)
     room.check_room("f", "an array", 10**18)
 
@@ -146,7 +146,7 @@ def test_bytes_in_words(size):
 # ---- runs
 
 
-def test_long_runs_are_told_what_they_would_keep(small_machine):
+def test_long_runs_report_what_they_would_keep(small_machine):
     words = r"record: 2000000000 steps of 3 neurons would take 10 GB, but the host has 1 GB of memory left"
     with pytest.raises(MemoryError, match=words):
         brainevent.record(lambda s, i: (s, jnp.zeros(3, bool)), 0, 2 * 10**9, dt=0.1)

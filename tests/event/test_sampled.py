@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sparse_products import FEW_CALLS
+from platforms import few_examples
 
 from brainevent import CSR, sddmm
 from brainevent.errors import ShapeError
@@ -18,7 +18,7 @@ sampled = lambda a, b: sddmm(a, b, MATRIX.indices, MATRIX.indptr, shape=(4, 5))
 rows, columns = (np.asarray(x) for x in MATRIX.tocoo()._coordinates())
 
 
-@FEW_CALLS
+@few_examples(3)
 @given(m=st.integers(0, 9), n=st.integers(0, 4), k=st.integers(0, 9), seed=st.integers(0, 9))
 def test_elements_are_those_of_the_product(m, n, k, seed):
     random = np.random.default_rng(seed)
@@ -65,6 +65,6 @@ def test_units_multiply():
         (A.astype(int), B.astype(int), TypeError, "sddmm: a is int32 and b int32; pass floating numbers"),
     ],
 )
-def test_wrong_operands_are_told(a, b, error, words):
+def test_wrong_operands_are_reported(a, b, error, words):
     with pytest.raises(error, match=words):
         sampled(a, b)

@@ -88,7 +88,7 @@ def test_matrices_that_know_nothing_of_the_kind(make):
     assert make().indices_sorted is False
 
 
-def test_in_a_trace_it_is_what_is_promised():
+def test_in_a_trace_sortedness_is_what_the_caller_promises():
     make = lambda promise: jax.jit(lambda *parts: CSR(parts, shape=(3, 3), indices_sorted=promise))
     assert make(None)(*SORTED).indices_sorted is False
     assert make(True)(*SORTED).indices_sorted is True
@@ -96,7 +96,7 @@ def test_in_a_trace_it_is_what_is_promised():
 
 @pytest.mark.parametrize("name", ["csr", "csc", "per_pre", "turned"])
 @pytest.mark.parametrize("columns", [None, 2])
-def test_operators_are_told(name, columns):
+def test_operators_receive_whether_indices_are_sorted(name, columns):
     matrix = {
         "csr": lambda: CSR.fromdense(DENSE),
         "csc": lambda: CSC.fromdense(DENSE).T,

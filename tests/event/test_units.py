@@ -80,7 +80,7 @@ def test_units_of_weights_and_events_multiply():
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS.T, WEIGHTS.T * u.mV, np.asarray(WEIGHTS.T)], ids=["array", "mV", "NumPy"])
-def test_a_unit_that_would_be_lost_is_told(weights):
+def test_a_unit_that_would_be_lost_is_reported(weights):
     with pytest.raises(
         TypeError, match=r"weights @ BinaryArray: the events have the unit mA.*; write events @ weights.T"
     ):

@@ -61,7 +61,7 @@ ABORTED = """
 
 
 @pytest.mark.thorough
-def test_an_error_on_one_device_before_a_collective_is_told_before_xla_aborts():
+def test_an_error_on_one_device_is_reported_before_xla_aborts_the_collective():
     flags = (
         "--xla_force_host_platform_device_count=4 --xla_cpu_collective_call_warn_stuck_timeout_seconds=1 "
         "--xla_cpu_collective_call_terminate_timeout_seconds=1 --xla_backend_optimization_level=0"

@@ -87,7 +87,7 @@ def test_each_launch_is_cooperative_or_not(pretend, flags):
     assert (pretend.calls[0], pretend.together.value) == (len(flags), sum(flags))
 
 
-def test_blocks_that_do_not_fit_together_are_told(pretend):
+def test_blocks_that_do_not_fit_together_are_reported(pretend):
     plan = LaunchPlan("axpy", 3, (axpy(pretend.binary, 5, grid=(133, 1, 1), together=True),), in_graphs=False)
     words = r"axpy<<<\(133, 1, 1\), \(64, 1, 1\), 0, together>>>: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
     with pytest.raises(jax.errors.JaxRuntimeError, match=words):
@@ -153,7 +153,7 @@ def test_what_the_driver_refuses_is_an_error_with_its_name(pretend, unique_name)
     ],
     ids=str,
 )
-def test_what_cannot_be_loaded_is_told(pretend, changes, words):
+def test_what_cannot_be_loaded_is_reported(pretend, changes, words):
     with pytest.raises(
         jax.errors.JaxRuntimeError, match=f"cannot load a kernel of this program: KernelLoadError: {words}"
     ):
@@ -244,13 +244,13 @@ def test_whole_numbers_of_any_kind_are_made_pythons(given, made):
     ],
     ids=str,
 )
-def test_what_is_no_whole_number_is_told(given, words):
+def test_what_is_no_whole_number_is_reported(given, words):
     arguments = {"grid": None, "block": None, "launch_dims": None, "threads_per_block": 256, "shared": 0} | given
     with pytest.raises(ValueError, match=f"here: {words}"):
         Configuration.checked("here", **arguments)
 
 
-def test_without_a_driver_it_is_told_what_is_missing(monkeypatch):
+def test_without_a_driver_the_error_says_what_is_missing(monkeypatch):
     monkeypatch.setattr(driver, "LIBRARY", "libno_such_driver.so.1")
     driver.driver.cache_clear()
     with pytest.raises(CUDANotInstalledError, match=r"no CUDA driver \(libno_such_driver.so.1\) is found; install"):

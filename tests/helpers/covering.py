@@ -4,7 +4,8 @@
 Of a test that is marked `covering`, `make test` runs so many items that each value of each parameter occurs, and each
 pair of values of two parameters that occurs in the grid. For a test that several classes inherit, the class is one more
 parameter. With `strength=1`, each value is enough, and with `strength=0`, one item; with `times=3`, all is to occur
-three times, as far as the grid has it. With `most=2`, it is two items at most: those that hold most of it.
+three times, as far as the grid has it. With `most=2`, it is two items at most: those that hold most of it. Items for a
+GPU are all left as they are.
 """
 
 from collections import defaultdict
@@ -47,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough what the covering arrays leave out."""
     grids = defaultdict(list)
     for item in sorted(items, key=lambda item: item.path):  # in one order in every worker
-        if _strength(item) is not None and not item.get_closest_marker("thorough"):
+        if _strength(item) is not None and not any(map(item.get_closest_marker, ("thorough", "gpu"))):
             grids[item.function.__module__, item.function.__qualname__].append(item)
     for grid in grids.values():
         asked = grid[0].get_closest_marker("covering").kwargs

@@ -38,6 +38,8 @@ def _quick(moved: Implementation, left: Implementation) -> Implementation:
 
     def impl(*operands: Any, **params: Any) -> Any:
         if params.get("sharding") is None and all(map(is_plain, operands)) and not jax.config.jax_debug_nans:
+            if moved is _stage and isinstance(operands[0], ArrayImpl):
+                return operands[0]
             found = moved(*map(np.asarray, operands), **params)
             if found is not None and jax.dtypes.canonicalize_dtype(found.dtype) == found.dtype:
                 return jax.device_put(np.array(found, order="C"))
@@ -84,6 +86,27 @@ def _dynamic_slice(x: Any, *starts: Any, slice_sizes: Any) -> Any:
     return x[tuple(slice(at, at + size) for at, size in zip(first, slice_sizes, strict=True))]
 
 
+def _gather(x: Any, starts: Any, *, dimension_numbers: Any, slice_sizes: Any, **_: Any) -> Any:
+    how, between, into = dimension_numbers, starts.shape[:-1], range(x.ndim)
+    if how.operand_batching_dims or not x.size:
+        return None
+    first = dict(zip(how.start_index_map, np.moveaxis(starts.astype(np.int64), -1, 0), strict=True))
+    if any(at.size and (at.min() < 0 or at.max() > x.shape[i] - slice_sizes[i]) for i, at in first.items()):
+        return None  # what then happens is a matter of the mode
+    kept = [i for i in into if i not in how.collapsed_slice_dims]
+    places = []
+    for i in into:
+        along = [slice_sizes[i] if i == k else 1 for k in kept]
+        at = np.broadcast_to(first.get(i, 0), between).reshape(between + (1,) * len(kept))
+        places.append(at + np.arange(slice_sizes[i]).reshape(along if i in kept else [1] * len(kept)))
+    found = x[tuple(places)]
+    return np.moveaxis(found, range(len(between), found.ndim), how.offset_dims)
+
+
+def _stage(x: Any) -> Any:
+    return x
+
+
 _MOVES: dict[str, Implementation] = {
     "broadcast_in_dim": _broadcast_in_dim,
     "convert_element_type": _convert_element_type,
@@ -93,4 +116,6 @@ _MOVES: dict[str, Implementation] = {
     "squeeze": lambda x, *, dimensions: x.reshape([n for axis, n in enumerate(x.shape) if axis not in dimensions]),
     "transpose": lambda x, *, permutation: x.transpose(permutation),
     "concatenate": lambda *xs, dimension: np.concatenate(xs, dimension),
+    "gather": _gather,
+    "stage": _stage,
 }

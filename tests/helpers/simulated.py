@@ -306,7 +306,7 @@ def test_a_function_that_takes_the_whole_batch():
 # ---- what goes wrong ------------------------------------------------------------------------------------------------
 
 
-def test_an_error_in_a_kernel_is_told_and_survived():
+def test_an_error_in_a_kernel_is_reported_and_survived():
     @cuda.jit
     def beyond(x, out):
         i = cuda.grid(1)
@@ -374,7 +374,7 @@ def test_an_operand_is_for_reading():
         numba_cuda_kernel(writes, outs=VECTOR, launch_dims=N)(X).block_until_ready()
 
 
-def test_an_error_in_a_function_is_told():
+def test_an_error_in_a_function_is_reported():
     def fails(x, out, stream):
         raise ZeroDivisionError("mine")
 

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
 import brainevent
@@ -108,7 +107,6 @@ def loops(function, *args):
 
 
 SIZES = st.integers(0, 70)
-FEW_CALLS = settings(max_examples=3)  # most are of types of their own, for which a kernel is compiled
 CALLS = {
     "seed": st.integers(0, 99),
     "m": SIZES,

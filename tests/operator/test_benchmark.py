@@ -70,7 +70,7 @@ def test_backends_are_chosen(operator):
     assert [r.backend for r in quick(operator, backends="other").records] == ["other"] * 2
 
 
-def test_the_loop_is_told(operator):
+def test_the_time_of_the_loop_is_reported(operator):
     assert all(record.loop_ms > 0 for record in quick(operator, n_batch_per_run=10).records)
 
 
@@ -204,7 +204,7 @@ def test_without_a_reference_the_first_backend_that_succeeds_is_right(operator):
     assert result.mismatches[0].mismatch.startswith("differs from 'numba' in ")
 
 
-def test_a_reference_that_fails_is_told_once(operator, capsys):
+def test_a_reference_that_fails_is_reported_once(operator, capsys):
     apart(operator)
     operator.def_reference(lambda x, scale: x[:, :, scale])
     operator.def_kernel("wrong", "cpu", times(3))
@@ -230,7 +230,7 @@ def test_results_are_compared_within_tolerances_or_not_at_all(operator):
     assert len(quick(operator, rtol=0, atol=0.5).mismatches) == 2
 
 
-def test_nans_agree_and_are_told(operator):
+def test_nans_agree_and_are_reported(operator):
     operator.def_benchmark_data(lambda *, platform: [BenchmarkConfig("a", (jnp.array([jnp.nan, 1.0]),), {"scale": 2})])
     result = quick(operator)
     assert [(r.nans, r.mismatch) for r in result.records] == [(1, None), (1, None)]
@@ -269,7 +269,7 @@ def test_configurations_are_put_on_a_device():
 # ---- bad input -------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_missing_is_told_in_order():
+def test_what_is_missing_is_reported_in_order():
     op = brainevent.XLACustomKernel("benchmarked_bare")
     words = (
         "has no benchmark data; pass operands, as in benchmarked_bare.benchmark.x., or store a function with def_ben"
@@ -351,10 +351,10 @@ def test_bad_benchmark_data(operator):
         ({"bytes": True}, TypeError, "bytes must be a positive number or None, found True"),
     ],
 )  # fmt: skip
-def test_configurations_that_make_no_sense(fields, error, words):
+def test_invalid_configurations_are_refused(fields, error, words):
     with pytest.raises(error, match=re.escape(words)):
         BenchmarkConfig(**{"name": "a", "args": (), **fields})
 
 
-def test_configurations_that_do():
+def test_numpy_scalars_are_accepted_in_configurations():
     assert BenchmarkConfig("a", [1], bytes=np.int64(3), flops=np.float32(2)).args == [1]

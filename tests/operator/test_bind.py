@@ -53,7 +53,7 @@ def test_nothing_is_carried_where_there_is_nothing_to_carry():
 
 
 @pytest.mark.parametrize("keyword", sorted(RESERVED))
-def test_its_names_are_no_keywords_of_operators(unique_name, keyword):
+def test_names_of_the_bind_are_reserved_keywords(unique_name, keyword):
     operator = brainevent.XLACustomKernel(unique_name("carries"))
     with pytest.raises(TypeError, match=f"the keyword '{keyword}' is reserved"):
         operator(jnp.ones(3), outs=jax.ShapeDtypeStruct((3,), jnp.float32), **{keyword: 1})

@@ -126,7 +126,7 @@ def test_results_get_the_shape_that_the_reference_gives():
         (lambda x: x.reshape(2, 4), (X,), {}, "size 8 kept: no other size suits the reference or the integers"),
     ],
 )
-def test_what_keeps_its_size(reference, operands, options, words):
+def test_operators_whose_sizes_are_not_varied(reference, operands, options, words):
     op = operator(lambda *, outs, **kwargs: lambda *xs: [reference(*xs, **kwargs)], reference)
     found = detail(op, *operands, promise="other sizes", **options)
     assert found == ("skipped", words)
@@ -155,7 +155,7 @@ def test_sizes_that_cannot_change_at_once_change_one_by_one():
 
 
 @pytest.mark.parametrize("agreeing", [2, 3, 8])
-def test_sums_in_any_order_that_agree_by_chance_are_no_dependence_on_memory(agreeing):
+def test_unordered_sums_that_agree_by_chance_pass_the_check_of_memory(agreeing):
     class Program:
         calls = 0
 
@@ -179,7 +179,7 @@ def test_indices_stay_within_arrays_that_are_shorter(indices, size):
     assert sorted(found.tolist()) == list(range(size))
 
 
-def test_integers_that_cannot_stay_valid_are_told():
+def test_integers_that_cannot_stay_valid_are_reported():
     index = np.array([3, 1, 7], np.int32)
     assert sizes.resized(index, (3,), {8: 7}) is None  # two are left, and three different ones are needed
     assert sizes.resized(np.array([3, 1, 3], np.int32), (3,), {8: 7}).tolist() == [3, 1, 3]
@@ -226,7 +226,7 @@ def test_an_array_of_no_element_is_not_watched():
     assert not memory.WatchedArray(np.zeros((0, 3), np.float32)).is_watched
 
 
-def test_where_pages_do_not_tell_nothing_is_said_of_writes_that_are_undone(monkeypatch):
+def test_undone_writes_pass_where_pages_are_not_watched(monkeypatch):
     monkeypatch.setattr(memory, "pages_remember", lambda: False)
     fault = faults_by_data.negates_its_input_and_back()
     assert check(fault.operator, *fault.operands, promises=[fault.promise]).ok

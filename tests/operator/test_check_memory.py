@@ -83,7 +83,7 @@ def test_the_mode_is_restored():
     assert library.fegetround() == before
 
 
-def test_memory_that_nobody_counts_is_said(monkeypatch):
+def test_unknown_memory_use_is_reported_as_skipped(monkeypatch):
     monkeypatch.setattr(leaks, "_used", lambda: None)
     words = "this system does not report how much memory is in use"
     assert row(good_twice(), X, promise="memory released", outs=like(X)) == ("skipped", words)

@@ -110,7 +110,7 @@ def test_a_change_takes_effect_at_the_next_call_and_back_finds_what_was_compiled
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_way_back_is_found_though_others_were_first_used_on_the_way(rig, unique_name, change):
+def test_a_choice_taken_back_applies_to_operators_first_used_in_between(rig, unique_name, change):
     there, back = CHANGES[change]
     late = Rig(unique_name("late"), like=rig)
     together = 3 if change.endswith(("backend", "backends")) else 2
@@ -363,7 +363,7 @@ def test_a_kernel_replaced_in_a_block_is_replaced_for_that_block_too(rig):
         (("cpu", None), TypeError, "backend must be a string such as 'numba', found NoneType"),
     ],
 )
-def test_a_block_that_cannot_be_says_why(args, error, words):
+def test_invalid_backend_blocks_are_refused(args, error, words):
     with pytest.raises(error, match=words), use_backend(*args):
         raise AssertionError("entered")
 

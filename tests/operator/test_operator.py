@@ -157,7 +157,7 @@ def test_tags_are_replaced_and_the_call_function_is_stored(op):
         (lambda op: op.def_sharding_rule(1), (TypeError,), "sharding rule 1: pass a string"),
     ],
 )
-def test_a_registration_that_cannot_be_says_why_and_changes_nothing(op, register, classes, words):
+def test_invalid_registrations_are_refused_and_change_nothing(op, register, classes, words):
     said = op.definition
     before = (dict(said.rules), {p: dict(t) for p, t in said.kernels.items()}, op.defaults, said.tags, said.call)
     with pytest.raises(classes, match=words) as caught:
@@ -312,7 +312,7 @@ def test_an_operand_is_anything_that_jax_takes_as_an_array(unique_name, operand)
     ],
 )
 @pytest.mark.parametrize("jit", [False, True])
-def test_a_call_that_cannot_be_says_why(op, call, error, words, jit):
+def test_invalid_calls_are_refused(op, call, error, words, jit):
     with pytest.raises(error, match=words):
         jax.jit(lambda: call(op))() if jit else call(op)
     np.testing.assert_array_equal(op(X, outs=F32, backend=None), 2 * X)
@@ -692,7 +692,7 @@ def test_names_that_are_no_identifiers(name):
         brainevent.XLACustomKernel(name)
 
 
-def test_outs_that_cannot_be(unique_name):
+def test_invalid_outs_are_refused(unique_name):
     op = brainevent.XLACustomKernel(unique_name())
     with pytest.raises(ValueError, match=r"has the shape \(-1,\); extents cannot be negative"):
         op(jnp.ones(2), outs=jax.ShapeDtypeStruct((-1,), jnp.float32))

@@ -145,7 +145,7 @@ def test_the_number_of_threads_is_numba_s():
         (lambda: config.set_numba_parallel(True, num_threads=0), ValueError, "number of threads"),
     ],
 )
-def test_a_setting_that_cannot_be_says_why_and_changes_nothing(change, error, words):
+def test_invalid_settings_are_refused_and_change_nothing(change, error, words):
     config.set_backend("cpu", "numba")
     with pytest.raises(error, match=words):
         change()
@@ -395,7 +395,7 @@ def test_a_kernel_has_a_language_apart_from_its_backend(unique_name):
         ("numbaa", brainevent.errors.RegistrationValueError, "language 'numbaa'; did you mean 'numba'.; known: numba,"),
     ],
 )
-def test_a_language_that_cannot_be_is_refused(unique_name, language, error, words):
+def test_invalid_languages_are_refused(unique_name, language, error, words):
     operator = XLACustomKernel(unique_name("spoken"))
     with pytest.raises(error, match=words):
         operator.def_kernel("a", "cpu", doubling, language=language)

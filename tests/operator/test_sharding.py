@@ -412,7 +412,7 @@ def test_any_rule_and_any_cut(unique_name, data):
         ("(i j -> i j", {}, ValueError, "sharding rule"),
     ],
 )
-def test_a_rule_that_cannot_be_says_why_and_leaves_the_old_one(unique_name, rule, factors, error, words):
+def test_invalid_rules_are_refused_and_the_old_one_stays(unique_name, rule, factors, error, words):
     f, m = elementwise(unique_name("kept"), "i, i -> i"), mesh()
     with pytest.raises(error, match=words) as caught:
         f.op.def_sharding_rule(rule, **factors)
@@ -563,7 +563,7 @@ def test_check_asks_for_the_rule_of_the_call(unique_name):
         ("i j, j -> i", ValueError, "Factor m in reduction_factors is not used in the rule"),
     ],
 )
-def test_a_function_that_writes_no_rule_is_told_at_the_call(unique_name, written, error, words):
+def test_a_function_that_writes_no_rule_is_reported_at_the_call(unique_name, written, error, words):
     op, _ = of_either_direction(unique_name("wrong"))
     op.def_sharding_rule(lambda w, x, *, transpose: written, reduction_factors=("m",))
     with pytest.raises(error, match=words) as caught:

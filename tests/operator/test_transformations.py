@@ -138,7 +138,7 @@ SURROUNDINGS = {
 @pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("surroundings", SURROUNDINGS)
 @pytest.mark.parametrize("name", ["product", "masked", "callback", "by_author"])
-def test_surroundings(name, surroundings):
+def test_contexts_of_jax_change_no_result(name, surroundings):
     animal, (context, prepare) = ANIMALS[name], SURROUNDINGS[surroundings]
     operands = prepare(animal.operands(N))
     batch = [np.stack([x, x]) for x in operands]

@@ -483,7 +483,7 @@ def test_a_warning_about_the_file_names_the_line_of_the_user(operator, folder):
     assert [one.filename for one in said] == [__file__]
 
 
-def test_the_words_about_a_foreign_owner(operator, folder, monkeypatch):
+def test_an_error_names_the_user_who_owns_the_folder(operator, folder, monkeypatch):
     tune(operator)
     monkeypatch.setattr(tuning_store, "is_ours", lambda status: False)
     monkeypatch.setattr(tuning_store.os, "geteuid", lambda: 12345)

@@ -171,7 +171,7 @@ def test_other_exceptions_keep_their_class_and_get_a_note(unique_name):
     assert any(note.startswith(said) for note in error.__notes__)
 
 
-def test_all_frames_are_there_where_jax_is_told_to_show_its_own(unique_name):
+def test_all_frames_are_shown_if_jax_shows_its_own(unique_name):
     op = operator(unique_name("summed"))
     before = jax.config.jax_traceback_filtering
     jax.config.update("jax_traceback_filtering", "off")

@@ -56,7 +56,7 @@ def test_tests_are_counted_by_file_and_in_all(write, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("state", ["failed", "skipped"])
-def test_what_ours_does_not_pass_is_named(write, tmp_path, capsys, state):
+def test_tests_that_only_pypi_passes_are_named(write, tmp_path, capsys, state):
     write("pypi", "one/a_test.py", it=PASSED)
     write("ours", "one/a_test.py", it=(state, "why not"))
     assert clients_table.main(tmp_path) == 1

@@ -101,7 +101,7 @@ def test_a_thumbnail_has_the_data_and_no_words(program):
     assert 0 < top < top + height < whole[1]
 
 
-def test_what_stays_the_same_is_left_alone(tmp_path):
+def test_unchanged_gallery_files_are_not_written(tmp_path):
     gallery.write(tmp_path)
     files = sorted(tmp_path.rglob("*.*"))
     assert len(files) == 1 + 2 * len({program.picture for program in PROGRAMS})

@@ -20,7 +20,7 @@ def found(text):
 
 
 @pytest.mark.parametrize("end", ["brainevent", "'brainevent[plot]'", "-U brainevent", "numpy brainevent==0.4.0"])
-def test_such_a_command_is_found(end):
+def test_the_search_finds_commands_that_install_from_pypi(end):
     assert len(found(f"Run `pip install {end}`.")) == 1
 
 

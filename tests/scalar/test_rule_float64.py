@@ -113,7 +113,7 @@ def test_numba_agrees_with_the_interpreter():
             np.testing.assert_allclose(found, expected, **EXACT, err_msg=name)
 
 
-def test_no_bit_depends_on_where_a_number_stands():
+def test_results_do_not_depend_on_the_position_in_an_array():
     values = wide(mild_values(64))
     whole = by_numba()(values)
     for begin, end in ((1, 64), (7, 20), (63, 64)):
@@ -219,7 +219,7 @@ def test_states_are_float64_or_of_32_bits():
     ],
     ids=["bits", "integer"],
 )
-def test_what_no_engine_has_is_said_in_words(update, words):
+def test_what_no_engine_has_is_refused_with_a_reason(update, words):
     def grown(s, arriving, p):
         return s.replace(v=update(s.v)), s.v > 0
 

@@ -31,10 +31,6 @@ def by_jax():
         return {name: np.asarray(out) for name, out in table(*mild_values(COUNT)).items()}
 
 
-def test_there_are_many_rules():
-    assert len(RULES) >= 60
-
-
 @pytest.mark.parametrize("name", RULES)
 def test_rules_agree_with_jax(name):
     ours, theirs = interpreted(name, mild_values(COUNT)), by_jax()[name]
@@ -46,12 +42,11 @@ def test_rules_agree_with_jax(name):
         np.testing.assert_allclose(ours, theirs, rtol=LOOSE.get(name, 3e-6), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_rules_give_no_denormals(name):
-    out = interpreted(name, hard_values(500))
-    if out.dtype == F:
-        assert not np.any((np.abs(out) < 2.0**-126) & (out != 0))
-    assert out.shape == (500,)
+def test_rules_give_no_denormals():
+    for name in RULES:
+        out = interpreted(name, hard_values(500))
+        assert out.dtype != F or not np.any((np.abs(out) < 2.0**-126) & (out != 0)), name
+        assert out.shape == (500,), name
 
 
 @pytest.mark.parametrize(
@@ -99,7 +94,7 @@ def test_all_nan_have_the_same_bits():
     assert Constant(0x80000000, "float32").value == 0
 
 
-def test_what_is_known_at_tracing_is_no_line():
+def test_constants_of_a_rule_add_no_lines():
     form = traced("constant").form
     assert form.lines == ()
     assert form.outputs[6] == constant(1.5, "float32")

@@ -104,7 +104,7 @@ def test_floats_saturate_as_narrow_integers(dtype):
         (lambda u: u.astype("float16"), r"makes float16\[\]; a rule may use float32, bool, and integers of 8 to 32"),
     ],
 )
-def test_what_remains_refused(function, words):
+def test_operations_without_a_narrow_or_unsigned_meaning_are_refused(function, words):
     rule = lambda s, arriving, p: (s.replace(u=function(s.u).astype("uint32")), s.u > 0)
     with pytest.raises(RuleError, match=words):
         trace(rule, {"u": np.uint32(0)}, [], {})

@@ -93,7 +93,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_no_engine_can_run_is_said_in_words(case):
+def test_what_no_engine_can_run_is_refused_with_a_reason(case):
     make, words = WRONG[case]
     with pytest.raises(RuleError, match=words):
         trace(returning(make), {"v": 0.0}, [], {})

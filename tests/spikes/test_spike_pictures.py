@@ -313,7 +313,7 @@ TIMES = np.arange(50) * 0.1
         (lambda: brainevent.plot_weights(np.zeros(3)), ValueError, "the array has shape (3,); pass (sources, targets)"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_words(call, error, text):
+def test_what_cannot_be_drawn_is_refused_with_a_reason(call, error, text):
     with pytest.raises(error, match=re.escape(text)):
         call()
 
@@ -368,7 +368,7 @@ def test_traces_are_one_above_the_other_in_one_scale():
 
 
 @pytest.mark.parametrize("traces", [1, 2])
-def test_the_name_of_a_state_is_read_without_turning_the_head(traces):
+def test_labels_of_states_are_horizontal(traces):
     values = np.zeros((50, traces))
     (axes,) = brainevent.plot_traces(TIMES, values, label="membrane potential (mV)").axes
     assert axes.yaxis.label.get_rotation() == 0

@@ -95,6 +95,6 @@ def test_populations_are_stacked():
         ),
     ],
 )
-def test_what_cannot_be_found_is_said_in_words(call, error, words):
+def test_what_cannot_be_found_is_refused_with_a_reason(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()

@@ -142,7 +142,7 @@ QUIET = (lambda s, i: (s, jnp.zeros(3, bool)), 0)
         (lambda: Spikes.from_dense(jnp.ones(3), 1.0), ValueError, "has shape (3,); pass (steps, neurons)"),
     ],
 )
-def test_what_cannot_be_recorded_is_said_in_words(call, error, words):
+def test_what_cannot_be_recorded_is_refused_with_a_reason(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
 
@@ -245,7 +245,7 @@ RUN = Spikes.from_dense(np.random.default_rng(0).random((200, 40)) < 0.1, 0.5)
         (lambda: RUN.plot_intervals(bins=0), ValueError, "Spikes.plot_intervals: bins is 0; pass at least 1"),
     ],
 )
-def test_what_cannot_be_counted_is_said_in_words(call, error, words):
+def test_what_cannot_be_counted_is_refused_with_a_reason(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()
 

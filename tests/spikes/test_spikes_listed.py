@@ -101,7 +101,7 @@ def test_pictures_are_those_of_the_bits():
     assert "bits" not in vars(some)
 
 
-def test_a_copy_is_a_list():
+def test_a_pickled_copy_holds_a_list_and_no_bits():
     some, bits = both(np.eye(5) > 0)
     again = pickle.loads(pickle.dumps(some))
     np.testing.assert_array_equal(again.times, bits.times)
@@ -154,6 +154,6 @@ def made(steps, neurons, size=3, dt=1.0, first=0, n_steps=10):
         (lambda: both(np.eye(3))[0].between(9, 12), ValueError, "no step is between 9 and 12 ms"),
     ],
 )
-def test_what_is_no_list_of_spikes_is_said_in_words(call, error, words):
+def test_what_is_no_list_of_spikes_is_refused_with_a_reason(call, error, words):
     with pytest.raises(error, match=re.escape(words)):
         call()

@@ -258,14 +258,18 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("reason", "text"),
-    [(reason, text) for table in (REFUSED, PASSED_ON) for reason, texts in table.items() for text in texts],
-)
 @pytest.mark.parametrize("option", ["extra_cflags", "extra_cuda_cflags", "extra_ldflags"])
-def test_a_flag_that_reaches_files_or_programs_is_refused(option, reason, text):
-    with pytest.raises(KernelError, match=rf"^here: {option} has ['\"].*; this {reason}"):
-        refuse_flags("here", option, ["-O2", *text.split()])
+def test_a_flag_that_reaches_files_or_programs_is_refused(option):
+    wrong = {}
+    for reason, texts in [*REFUSED.items(), *PASSED_ON.items()]:
+        for text in texts:
+            try:
+                refuse_flags("here", option, ["-O2", *text.split()])
+                wrong[text] = "kept"
+            except KernelError as error:
+                if not re.match(rf"here: {option} has ['\"].*; this {reason}", str(error)):
+                    wrong[text] = str(error)
+    assert wrong == {}
 
 
 @given(st.lists(st.sampled_from(KEPT)), st.sampled_from(["extra_cflags", "extra_cuda_cflags", "extra_ldflags"]))
@@ -298,7 +302,7 @@ def test_the_command_is_part_of_the_text(kind):
     assert (str(again), vars(again)) == (str(error), vars(error))
 
 
-def test_no_stage_finds_that_a_gpu_is_unknown():
+def test_errors_of_unsupported_architectures_have_no_stage():
     assert (CompilationError("a").stage, UnsupportedArchError("a").stage) == ("compile", "")
     with pytest.raises(UnsupportedArchError) as caught:
         brainevent.load_cuda_inline("ancient", SOURCE, compute_capability="1.3")

@@ -155,7 +155,7 @@ def test_what_a_compiler_leaves_running_is_not_awaited(tmp_path, monkeypatch, ow
 
 
 @pytest.mark.parametrize("text", ["soon", "", "0", "-1", "nan"])
-def test_a_time_limit_that_is_none_is_refused(monkeypatch, text, own_cache):
+def test_an_invalid_time_limit_is_refused(monkeypatch, text, own_cache):
     monkeypatch.setenv("BRAINEVENT_COMPILE_TIMEOUT", text)
     with pytest.raises(ValueError, match=f"BRAINEVENT_COMPILE_TIMEOUT is '{text}'; set it to a number of seconds"):
         brainevent.load_cpp_inline("limited", SOURCE)
@@ -223,7 +223,7 @@ def test_the_key_changes_with_everything(base, change):
     assert re.fullmatch("[0-9a-f]{16}", after.key())
 
 
-def test_changes_are_told_from_one_another():
+def test_different_changes_have_different_keys():
     changes = [{"cflags": ("-Da", "-Db")}, {"cflags": ("-Db", "-Da")}, {"cflags": ("-Da -Db",)}, {"ldflags": ("-Da",)}]
     changes += [{"include_paths": ("/a",)}, {"source_folder": "/a"}, {}, CUDA]
     assert len({a_build(**change).key() for change in changes}) == len(changes)
@@ -412,7 +412,7 @@ def test_a_killed_build_leaves_nothing_that_blocks(tmp_path, own_cache):
         os.kill(int(started.read_text()), signal.SIGKILL)
 
 
-def test_a_cache_that_cannot_be_written_is_told_once(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_reported_once(tmp_path, monkeypatch):
     """Permission bits would not stop root: the calls are made to fail."""
     real, base = os.mkdir, tmp_path / "read-only"
 

@@ -125,7 +125,7 @@ def test_without_a_home_the_temporary_directory_is_used(home, monkeypatch, fallb
 
 
 @pytest.mark.parametrize("path", ["", "a\0b"])
-def test_a_path_that_is_none_is_refused(path):
+def test_an_invalid_path_is_refused(path):
     with pytest.raises(KernelError, match=r"set_cache_dir: .* is not a path; pass the path of a directory"):
         cache.set_cache_dir(path)
 
@@ -650,6 +650,6 @@ def test_a_directory_that_is_missing_is_empty(base):
     assert not base.exists()
 
 
-def test_a_place_for_facts_is_made_when_asked(base):
+def test_the_folder_of_memos_is_made_on_demand(base):
     assert cache.memo_dir() == base / "tools"
     assert mode(base / "tools") == mode(base) == 0o700

@@ -137,7 +137,7 @@ def wait_for(path):
         time.sleep(0.01)
 
 
-def test_who_waits_takes_over_from_a_killed_builder(base, tmp_path):
+def test_a_waiting_process_builds_after_the_builder_is_killed(base, tmp_path):
     started, waiting = tmp_path / "started", tmp_path / "waiting"
     builder = subprocess.Popen([sys.executable, "-c", PRELUDE + KILLED, base, started])
     wait_for(started)

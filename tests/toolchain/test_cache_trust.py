@@ -265,7 +265,7 @@ def test_a_directory_above_of_another_user_is_refused(tmp_path, mode):
     assert "chmod" not in said  # which we could not do
 
 
-def test_who_stands_for_the_unknown_root_of_a_container_is_trusted_where_owners_alone_replace(tmp_path, monkeypatch):
+def test_the_overflow_user_of_a_container_is_trusted_in_sticky_directories(tmp_path, monkeypatch):
     for name in ("above", "sticky"):
         (tmp_path / name).mkdir()
         if not os.geteuid():
@@ -413,7 +413,7 @@ while True:
 
 @as_root
 @pytest.mark.parametrize("ancestors", [True, False])
-def test_another_user_who_swaps_directories_gets_no_code_in(open_to_all, monkeypatch, ancestors):
+def test_no_code_is_loaded_from_swapped_directories(open_to_all, monkeypatch, ancestors):
     """Neither where we see that it is possible nor, by what is opened, where we do not."""
     if not ancestors:
         monkeypatch.setattr(trust, "_check_holder", lambda *_: None)

@@ -405,7 +405,7 @@ def test_a_link_is_followed_unless_the_toolkit_is_linked_too(tmp_path):
     assert find.find_cuda_toolkit().nvcc == str(link)
 
 
-def test_asking_leaves_no_file_behind(tmp_path, monkeypatch):
+def test_probing_compilers_leaves_no_file_behind(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     (tmp_path / "scratch").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -664,7 +664,7 @@ def test_architectures_too_old():
         gpu_architectures(None, lambda: ["1.3"])
 
 
-def test_architectures_that_cannot_be_told(tmp_path):
+def test_architectures_that_are_unknown(tmp_path):
     def fails():
         raise RuntimeError("no plugin for CUDA")
 

@@ -126,7 +126,7 @@ def test_our_headers_pass_where_every_warning_is_an_error(name):
 
 @pytest.mark.covering(strength=0)
 @pytest.mark.parametrize("flag", ["-fsyntax-only", "--version"])
-def test_a_compiler_that_makes_no_library_is_told(tmp_path, name, flag):
+def test_a_compiler_that_makes_no_library_is_reported(tmp_path, name, flag):
     brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path)
     words = rf"the compiler made no library; leave out the flags .*, such as -fsyntax-only\n(.|\n)*command: .* {flag} "
     with pytest.raises(CompilationError, match=words):
@@ -136,7 +136,7 @@ def test_a_compiler_that_makes_no_library_is_told(tmp_path, name, flag):
 # ---- folders --------------------------------------------------------------------------------------------------------
 
 
-def test_a_build_directory_holds_what_nobody_else_can_write(tmp_path, name):
+def test_a_build_directory_is_writable_by_its_owner_only(tmp_path, name):
     load = lambda: brainevent.load_cpp_inline(name, constant(1), build_directory=tmp_path, force_rebuild=True)
     load()
     (folder,) = tmp_path.iterdir()

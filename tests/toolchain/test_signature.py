@@ -235,7 +235,7 @@ def test_what_is_no_entry_point_is_refused(source, functions, words):
         ("struct S { void f(BE::Tensor y) {} };", "f", ["'f' not found"]),
     ],
 )
-def test_a_function_that_is_not_there(source, name, words):
+def test_a_missing_function_is_refused(source, name, words):
     text = refusal(source, [name])
     assert [word for word in words if word not in text] == []
     assert tokens_of(source, {name: ["arg", "ret"]}) == {name: "arg ret"}  # a macro may generate it
@@ -291,7 +291,7 @@ def test_types_that_cannot_be_passed_are_refused(declared, words):
         ("BE::Tensor y, int64_t stream, cudaStream_t stream", "Duplicate stream"),
     ],
 )
-def test_signatures_that_do_not_do(parameters, words):
+def test_invalid_signatures_are_refused(parameters, words):
     assert words in refusal(f"void f({parameters}) {{}}", ["f"])
 
 
@@ -377,7 +377,7 @@ def test_several_annotations_in_their_order():
         ("// @BE f arg ret \\\n// attr.n:int32", ["Invalid arg_spec token '\\\\'"]),
     ],
 )
-def test_annotations_that_do_not_do(annotation, words):
+def test_invalid_annotations_are_refused(annotation, words):
     text = refusal(f"\n{annotation}\n{PLAIN}")
     assert [word for word in words if word not in text] == []
 
@@ -500,7 +500,7 @@ def test_tokens_are_checked_without_a_signature(tokens, words):
         (7, "functions is 7; pass a dict, a list of names, or None"),
     ],
 )
-def test_functions_that_do_not_do(functions, words):
+def test_invalid_functions_are_refused(functions, words):
     assert words in refusal(PLAIN, functions)
 
 
@@ -568,7 +568,7 @@ def test_functions_from_macros(source, tokens):
         ("#define M(N) M(N N) M(N N)\n// @BE f\nM(" + "x" * 50_000 + ")", "macros expand to over 2000000 characters"),
     ],
 )
-def test_macros_that_do_not_do(source, words):
+def test_invalid_macros_are_refused(source, words):
     assert words in refusal(source)
 
 

@@ -100,7 +100,7 @@ class Engine(Places, Protocol):
     resident: Resident
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Placed:
     """What programs share with the weights of a call, and the state before it, in the quanta of these.
 

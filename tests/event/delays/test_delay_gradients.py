@@ -5,9 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from platforms import by_platform
 from test_delays import drawn
 
 import brainevent as be
+
+pytestmark = by_platform
 
 BAD = [jnp.nan, jnp.inf]
 
@@ -42,6 +45,7 @@ def delivering(kind, arrays, one=False):
 KINDS = pytest.mark.parametrize("kind", ["csr", "csc", "fixed", "laid"])
 
 
+@pytest.mark.covering(strength=1)
 @KINDS
 @pytest.mark.parametrize("one", [False, True], ids=["weights", "one weight"])
 def test_no_gradient_by_weights_visits_all_elements(kind, one):
@@ -61,7 +65,7 @@ def test_no_gradient_by_weights_visits_all_elements(kind, one):
     assert " scatter(" not in text
 
 
-@pytest.mark.covering(strength=2)
+@pytest.mark.covering(strength=1)
 @KINDS
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_delays import DTYPES, drawn, taken_and_delivered
+from test_delays import DTYPES, drawn
 
 import brainevent as be
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.gpu
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("one_weight", "one_delay"), [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("rows", [7, 3000])
-def test_they_are_the_reference(rows, one_weight, one_delay, weighted, dtype):
+def test_deliveries_equal_the_reference(rows, one_weight, one_delay, weighted, dtype):
     arrays = drawn(rows, rows, 500, 7, one_weight=one_weight, one_delay=one_delay)
     ring, x, data, indices, indptr, delays = map(jnp.asarray, arrays)
     ring = ring.astype(dtype)
@@ -59,39 +59,9 @@ def test_a_loop_of_rows_of_thousands():
         np.testing.assert_array_equal(arrived(deliver), expected)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_what_arrives_is_taken_from_the_ring(dtype):
-    ring = jnp.asarray(np.random.default_rng(0).integers(0, 9, (5, 3001)), dtype)
-    for t in (0, 3, -8, 10**30, jnp.int32(2**31 - 1), jnp.uint32(2**32 - 1)):
-        arrived, rest = be.take_arrivals(ring, t)
-        assert (arrived.dtype, rest.dtype) == (dtype, dtype)
-        np.testing.assert_array_equal(arrived, ring[int(t) % 5])
-        np.testing.assert_array_equal(rest, ring.at[int(t) % 5].set(0))
-    arrived, rest = jax.vmap(be.take_arrivals, (None, 0))(ring, jnp.arange(4))
-    np.testing.assert_array_equal(arrived, ring[:4])
-    for t in range(4):
-        np.testing.assert_array_equal(rest[t], ring.at[t].set(0))
-
-
 def test_taking_from_the_ring_keeps_every_promise():
     ring = jax.random.normal(jax.random.key(0), (5, 12))
     outs = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((12,), (5, 12))]
     assert be.take_arrivals_p.get_default("gpu") == "cuda_raw"
     report = be.check(be.take_arrivals_p, ring, jnp.array([3]), outs=outs, backends=["cuda_raw"])
     report.raise_if_failed()
-
-
-def test_a_loop_that_takes_and_delivers_copies_no_ring():
-    ring, _, data, indices, indptr, delays = map(jnp.asarray, drawn(2))
-    layout = be.CSRDelayLayout.build(data, indices, indptr, delays, n_slots=5, shape=(7, 9))
-
-    def loop(carry, x):
-        return taken_and_delivered(layout, carry, x)
-
-    given = ring, jnp.zeros(9)
-    spikes = jnp.asarray(np.random.default_rng(0).random((20, 7)) < 0.3)
-    expected = loop(jax.device_put(given, jax.devices("cpu")[0]), jax.device_put(spikes, jax.devices("cpu")[0]))
-    compiled = jax.jit(loop, donate_argnums=0).lower(given, spikes).compile()
-    assert "custom-call" in compiled.as_text()
-    for found, wanted in zip(compiled(given, spikes), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -108,7 +108,7 @@ def test_the_density_is_the_one_that_was_asked_for(prob):
 
 @pytest.mark.covering(strength=0)
 @most_families
-def test_none_and_all(family):
+def test_probabilities_of_zero_and_one_draw_nothing_and_everything(family):
     assert not made(family, 0.0).todense().any()
     assert made(family, 0.0).tocsr().nse == 0
     full = np.asarray(made(family, 1.0, shape=(40, 60)).todense())
@@ -175,7 +175,7 @@ def test_products_in_every_type(form, dtype, law, columns, transpose):
 @pytest.mark.covering(strength=0)
 @every_family
 @by_rows_or_columns
-def test_all_that_a_matrix_is_asked_for_is_of_one_matrix(family, corder):
+def test_all_views_of_a_drawn_matrix_agree(family, corder):
     matrix = made(family, corder=corder)
     dense, values = matrix.todense(), FAMILIES[family][1]
     other = made(family, side="C", corder=corder)

@@ -122,7 +122,7 @@ def test_integers_and_lists_are_numbers(name):
 
 
 @formats
-def test_weights_of_who_is_silent_add_nothing_though_they_are_nan(name):
+def test_weights_of_inactive_rows_add_nothing_even_if_nan(name):
     coo, dense = EXAMPLE
     matrix = FORMATS[name](coo)
     silent = np.arange(7) % 2 == 0
@@ -217,7 +217,7 @@ def test_dense_arrays_are_taken(kind):
 
 
 @pytest.mark.parametrize("kind", [CSR, CSC, COO])
-def test_a_trace_makes_a_matrix_of_a_dense_one_when_told_how_many_to_store(kind):
+def test_a_trace_makes_a_matrix_of_a_dense_one_if_nse_is_given(kind):
     dense = jnp.array([[0, 2.0, 3], [0, 0, 0], [4, 0, 0]])
     made = jax.jit(lambda d: kind.fromdense(d, nse=5))(dense)
     assert made.nse == kind.fromdense(dense, nse=5).nse == 5
@@ -387,7 +387,7 @@ def test_lists_are_taken_also_where_they_are_empty():
     close(FixedNumPerPost.fromsparse(scipy.sparse.csr_array([[0.0, 2.0], [3.0, 0.0]])).todense(), [[0, 2], [3, 0]])
 
 
-def test_structure_is_not_looked_at_in_a_trace_nor_when_told_not_to():
+def test_structure_is_not_checked_in_a_trace_or_if_switched_off():
     wrong = jnp.array([0, 9, 1])
     made = jax.jit(lambda indices: CSR(1.0, indices, INDPTR, shape=(2, 3)))(wrong)
     assert made.indices.tolist() == [0, 9, 1]

@@ -84,7 +84,7 @@ def test_long_sums_in_16_bits_lose_nothing(kind, dtype, homogeneous):
     assert all(one.dtype == dtype and float(one.reshape(())) == exact for one in found)
 
 
-def test_a_weight_times_how_many_there_are_need_not_fit_16_bits():
+def test_the_sum_of_many_float16_weights_is_exact_enough():
     matrix = COO(np.float16(0.001), np.zeros(100_000, np.int32), np.zeros(100_000, np.int32), shape=(1, 1))
     np.testing.assert_allclose(matrix.sum(), 100, rtol=2e-3)
 
@@ -138,7 +138,7 @@ def test_indices_of_64_bits_without_a_sign_are_those_that_they_are():
 
 
 @pytest.mark.parametrize("far", [np.array([2**40]), np.array([-(2**40)]), np.array([2**63], np.uint64), [301], [-301]])
-def test_rows_that_there_are_not_are_zero(far):
+def test_rows_out_of_range_are_zero(far):
     for kind in FORMATS:
         assert not np.any(kind.fromdense(np.ones((300, 2), np.float32))[far])
 

@@ -209,7 +209,7 @@ def test_events_whose_words_became_floats_are_refused(make, mode):
                 mode(each)(changed, matrix)
 
 
-def test_words_are_as_many_as_events_need():
+def test_too_few_words_of_bits_are_refused():
     short = jax.tree.map(lambda a: a[:1], BitPackedBinary(EVENTS))
     with pytest.raises(brainevent.ShapeError, match="1 words are given along an axis of 70 events"):
         short @ WIDE

@@ -97,6 +97,6 @@ def test_units_are_divided():
         (jnp.eye(2), jnp.ones(2), {"tol": -1.0}, (ValueError, TypeError), "tol is -1.0; pass a number|leave them out"),
     ],
 )  # fmt: skip
-def test_wrong_systems_are_told(name, dense, b, how, error, words):
+def test_wrong_systems_are_reported(name, dense, b, how, error, words):
     with pytest.raises(error, match=words):
         jax.block_until_ready(FORMATS[name](dense).solve(b, **how))

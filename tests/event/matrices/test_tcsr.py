@@ -61,7 +61,7 @@ def test_options_are_kept():
     assert type(matrix.T.tocsc()) is CSC
 
 
-def test_it_is_made_of_many_things():
+def test_tcsr_is_made_from_every_source():
     for made in (
         TCSR.fromcsr(PLAIN), TCSR.from_sorted_csr(PLAIN), TCSR.fromcsc(PLAIN.tocsc()), TCSR.fromdense(DENSE, nse=4),
         TCSR(PLAIN.data, PLAIN.indices, PLAIN.indptr, shape=PLAIN.shape),
@@ -73,7 +73,7 @@ def test_it_is_made_of_many_things():
     assert matrix.materialize_tcsc_mirror().has_tcsc_mirror
 
 
-def test_wrong_options_are_told():
+def test_wrong_options_are_reported():
     with pytest.raises(ValueError, match="backward_algorithm is 'rtrl'; pass one of bptt, pp_prop"):
         TCSR(PLAIN, backward_algorithm="rtrl")
     with pytest.raises(TypeError, match=r"TCSR.fromcsr: CSC is not a CSR; call its tocsr\(\)"):

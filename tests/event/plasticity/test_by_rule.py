@@ -108,7 +108,7 @@ def test_of_many_synapses_mistakes_have_the_same_words():
 
 
 @either
-def test_trees_keep_their_dtypes_and_what_is_none_stays_none(side):
+def test_trees_keep_their_dtypes_and_absent_values_stay_none(side):
     method, spikes, changes = ON[side]
     seen = []
 
@@ -179,6 +179,6 @@ def test_units_of_the_state_are_kept():
         ),
     ],
 )
-def test_wrong_operands_are_told(call, error, words):
+def test_wrong_operands_are_reported(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -46,7 +46,7 @@ def in_jax(monkeypatch):
     return run
 
 
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 99), post=st.booleans(), batched=st.booleans())
 def test_leaves_of_all_kinds_change_as_in_jax(seed, post, batched):
     matrix = CSR.random((5, 7), prob=0.6, seed=seed).precompute_weight_indices()

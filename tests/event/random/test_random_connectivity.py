@@ -68,7 +68,7 @@ def test_rows_are_sorted_without_duplicates(rows, columns, prob, seed):
         assert not row or 0 <= row[0] <= row[-1] < columns
 
 
-def test_nothing_and_everything():
+def test_probabilities_of_zero_and_one():
     assert bernoulli_rows(50, 60, 0.0, seed=1)[0].size == 0
     assert bernoulli_rows(50, 60, 1.0, seed=1)[0].tolist() == list(range(60)) * 50
     assert bernoulli_rows(50, 60, 1e-300, seed=1)[0].size == 0

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from platforms import by_platform, every_backend, few_examples
 from test_plasticity import FORMATS, drawn
 
 import brainevent
@@ -42,12 +43,12 @@ def multiplied(matrix, y, w, transpose):
 
 @pytest.mark.covering(strength=1)
 @both_ways
-@pytest.mark.parametrize("backend", ["numba", "jax_raw"])
-@settings(max_examples=3)
+@every_backend
+@few_examples(3, on_gpu=40)
 @given(
     seed=st.integers(0, 99),
-    shape=st.sampled_from([(6, 8), (70, 3), (0, 4), (5, 0)]),
-    dtype=st.sampled_from(["float32", "bfloat16"]),
+    shape=st.sampled_from([(6, 8), (700, 3), (3, 700), (0, 4), (5, 0)]),
+    dtype=st.sampled_from(["float32", "bfloat16", "float16"]),
     of_y=st.sampled_from([(), (1,), (4,)]),
     of_w=st.sampled_from([None, (), (1,), (4,)]),
 )
@@ -72,7 +73,7 @@ def test_compressed_rows_and_columns(transpose, backend, seed, shape, dtype, of_
 @both_ways
 @pytest.mark.parametrize("of_y", [(), (1,), (4,)])
 @pytest.mark.parametrize("of_w", [None, (), (4,)])
-def test_rows_of_as_many_elements(transpose, of_y, of_w):
+def test_rows_of_equal_length(transpose, of_y, of_w):
     indices = jnp.array([[0, 2], [1, 2], [3, 0]])
     y, w = numbers(0, *of_y, (3, 4)[transpose]), 0.5 if of_w is None else numbers(1, *of_w, 3, 2)
     call = brainevent.fcnmm_dt2t if of_y or of_w else brainevent.fcnmv_dt2t
@@ -114,6 +115,7 @@ def test_every_matrix_multiplies_in_its_own_order(name, transpose, turned):
 
 
 @pytest.mark.covering(strength=1)
+@by_platform
 @every_format
 @both_ways
 @pytest.mark.parametrize("over", [(0, 0), (0, None), (None, 0)])
@@ -170,6 +172,7 @@ def test_old_names_say_the_new_ones(name):
 
 
 @pytest.mark.covering(strength=1, most=3)
+@by_platform
 @every_format
 @both_ways
 def test_derivatives_are_those_of_the_product(name, transpose):
@@ -218,11 +221,12 @@ def operands_of(name):
 @pytest.mark.thorough  # test_event_table.py holds each operator to some
 @both_ways
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operators_keep_every_promise(name, transpose):
+def test_operators_keep_every_promise(platform, name, transpose):
     y, *rest = operands_of(name)
     y = jnp.concatenate([y, y[..., :4]], -1) if transpose else y
     report = brainevent.check(getattr(brainevent, name), y, *rest, shape=(8, 12), transpose=transpose)
     report.raise_if_failed()
+    assert platform == "cpu" or {row.backend for row in report.rows if row.status == "ok"} == {"cuda_raw"}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -280,7 +284,7 @@ def test_units_are_those_of_w_or_of_both():
          "fcnmv_dt2t: indices holds 7, out of range for a size of 3"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_told(call, error, says):
+def test_what_does_not_fit_is_reported(call, error, says):
     with pytest.raises(error, match=says):
         call(brainevent)
 

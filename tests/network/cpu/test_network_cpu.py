@@ -135,7 +135,7 @@ def test_denormals_are_flushed_as_by_the_interpreter(quantum):
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="sets a register of x86-64")
-def test_a_thread_that_rounds_in_its_own_way_gets_the_same_bits():
+def test_the_rounding_mode_of_a_thread_changes_no_bit():
     """The first product is below 2^-126 and rounds up to it as a denormal; a sum is rounded to nearest."""
 
     def rule(s, arriving, p):
@@ -181,7 +181,7 @@ def test_what_is_not_finite_is_named_in_order_of_steps_and_then_of_the_plan(part
     assert re.search(r"population b: state v of neuron 4 is nan after step \d", message)
 
 
-def test_what_is_not_finite_passes_where_nobody_asked():
+def test_non_finite_values_pass_unless_checked():
     engine = NumbaEngine(small_plans.plan())
     engine.set("b", "drive", np.full(21, np.nan, np.float32))
     engine.run(9, Wanted(), {})

@@ -230,7 +230,7 @@ def test_a_rule_is_explained_and_reported_in_float64():
         (np.float64, "build: unknown dtype <class 'numpy.float64'>"),
     ],
 )
-def test_an_unknown_dtype_is_said_in_words(dtype, words):
+def test_an_unknown_dtype_is_refused_with_a_reason(dtype, words):
     with pytest.raises(NetworkError, match=re.escape(words)):
         network().build(dtype=dtype)
 

@@ -339,7 +339,7 @@ def test_tags_of_steps_begin_again(first):
     equal(engine.state, theirs.state)
 
 
-def test_a_run_has_no_chunks_unless_someone_looks_at_them(monkeypatch):
+def test_gpu_runs_are_cut_into_chunks_only_where_needed(monkeypatch):
     engine, steps = engine_of(small_plans.plan()), []
     run = engine.run
     monkeypatch.setattr(engine, "run", lambda count, *more: steps.append(count) or run(count, *more))

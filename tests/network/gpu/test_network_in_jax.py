@@ -267,7 +267,7 @@ def test_a_program_outlives_its_simulation():
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_it_cannot_do_is_told(arguments, error, words):
+def test_what_it_cannot_do_is_reported(arguments, error, words):
     sim = built(small_plans.plan())
     with pytest.raises(error, match=words):
         be.simulate(sim, sim.state, **{"params": {}, "steps": 5, **arguments})
@@ -286,7 +286,7 @@ def test_what_it_cannot_do_is_told(arguments, error, words):
         (np.int32(-(2**31)), "simulate: state: -2147483648 is on its way to a.syn"),
     ],
 )
-def test_sums_that_the_kernel_cannot_hold_are_told(sums, words):
+def test_sums_that_the_kernel_cannot_hold_are_reported(sums, words):
     sim = built(small_plans.plan())
     state = sim.state
     state.arriving["a"]["syn"] = np.full((8, 37), sums)

@@ -120,7 +120,7 @@ def test_vmap_over_weights_is_a_build_for_each():
     np.testing.assert_array_equal(inside["E.v"][0], separate(4.3)[1]["E.v"])
 
 
-def test_weights_that_jax_traces_are_told():
+def test_weights_that_jax_traces_are_reported():
     sim = built(replaced.network())
 
     def run(weight):
@@ -232,7 +232,7 @@ def test_synapses_that_the_device_draws(monkeypatch):
         np.testing.assert_array_equal(out["E.v"], other.run(30, "E.v")["E.v"])
 
 
-def test_a_state_of_another_network_is_told():
+def test_a_state_of_another_network_is_reported():
     sim = built(replaced.network())
     state = dataclasses.replace(sim.state, quanta=(("E", "sin", 0.4),))
     with pytest.raises(NetworkError, match=r"simulate: the quanta of the state are \(\('E', 'sin', 0.4\),\); pass a"):

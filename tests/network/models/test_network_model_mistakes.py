@@ -96,13 +96,19 @@ def test_negative_conductances_are_refused_for_all_models_with_drives(model, dri
 
 
 @pytest.mark.parametrize("weight", [be.normal(1.0, 0.5), 0.0, np.eye(4) - 0.1, np.zeros((4, 4))])
-def test_weights_of_both_signs_or_none_are_taken(weight):
-    built(weight)
+def test_weights_of_both_signs_or_zero_are_kept(weight):
+    weights = built(weight).connections("from->to.inh").weights
+    if isinstance(weight, np.ndarray):
+        np.testing.assert_allclose(weights, weight[weight != 0], rtol=2**-9)
+    else:
+        assert weights.size == 16
+        assert weights.any() == (weight != 0.0)
 
 
-def test_negative_weights_that_are_no_conductances_are_taken():
-    built(-6.7, models.lif_exponential)
-    built(-6.7, models.lif_current, into="syn")
+def test_negative_weights_into_what_is_no_conductance_are_kept():
+    assert (built(-6.7, models.lif_exponential).connections("from->to.inh").weights < 0).all()
+    assert (built(-6.7, models.lif_current, into="syn").connections("from->to.syn").weights < 0).all()
     copied = lambda s, arriving, p: models.lif_conductance_rule(s, arriving, p)
     own = models.lif_conductance("to", 4)
-    built(-6.7, lambda name, size: be.Population(name, size, copied, own.state, own.params))
+    sim = built(-6.7, lambda name, size: be.Population(name, size, copied, own.state, own.params))
+    assert (sim.connections("from->to.inh").weights < 0).all()

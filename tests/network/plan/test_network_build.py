@@ -659,7 +659,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_drawn(monkeypatch
         make()()
 
 
-def test_indices_that_nobody_checked_are_checked():
+def test_unchecked_indices_are_checked_by_projections():
     row = be.CSR((jnp.ones(2), jnp.array([0, 9]), jnp.array([0, 2, 2, 2, 2, 2])), shape=(5, 4), check_structure=False)
     with pytest.raises(NetworkError, match="matrix: element 1 is in column 9; pass 0 to 3"):
         projected(row)()

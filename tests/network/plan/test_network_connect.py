@@ -238,7 +238,7 @@ def test_rows_of_all_lengths_are_in_order(size):
     check_order(found, 100_000, 3)
 
 
-def test_other_projections_change_nobodys_numbers():
+def test_a_projection_draws_the_same_numbers_beside_others():
     a, b = described.cells("a", 40), described.cells("b", 30)
     one = described.Projection(a, b, connect.prob(0.3, weight=normal(1, 0.1)), into="syn", delay=normal(1, 0.5))
     other = described.Projection(b, a, connect.total(99), into="syn")

@@ -99,7 +99,7 @@ def test_a_device_draws_what_the_host_draws(data, kind, seed):
 
 @pytest.mark.parametrize("how", [connect.prob(0.0), connect.total(0), connect.in_degree(0), connect.all_to_all()])
 @pytest.mark.parametrize("own", [True, False])
-def test_nothing_and_next_to_nothing(how, own):
+def test_projections_with_very_few_synapses(how, own):
     how = dataclasses.replace(how, weight=normal(0, 1), self_connections=own)
     for sources in (1, 2):
         theirs, ours = both(described.joined(how, sources, delay=normal(1.5, 0.75)))
@@ -140,7 +140,7 @@ def test_what_a_device_does_not_draw_is_laid_out_for_it(monkeypatch):
     np.testing.assert_array_equal(rows_of(ours, 2)[1], rows_of(theirs, 2)[1])
 
 
-def test_what_others_ask_of_a_plan():
+def test_a_plan_that_the_device_draws_answers_as_one_in_memory():
     theirs, ours = both(described.joined(connect.prob(0.3, weight=normal(1, 0.1)), 40, name="p"))
     assert len(ours.synapses) == 1
     for found in (ours.synapses[0], ours.synapses[-1], ours.synapses[:][0], *ours.synapses):

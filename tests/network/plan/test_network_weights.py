@@ -280,7 +280,7 @@ def test_weights_of_earlier_versions_are_whole_quanta(tmp_path):
 
 
 @pytest.mark.parametrize("quantum", [0.0, -1.0, float("nan"), 1e-60, 1, "0.5", None])
-def test_quanta_of_a_damaged_file_are_said_in_words(tmp_path, quantum):
+def test_quanta_of_a_damaged_file_are_refused_with_a_reason(tmp_path, quantum):
     sim, path = simulation(), tmp_path / "day1.npz"
     sim.save(path)
     with np.load(path) as archive:
@@ -302,7 +302,7 @@ def test_force_keeps_the_weights_of_now(tmp_path):
 
 
 @pytest.mark.parametrize("weights", [np.zeros(7, np.int16), np.zeros(300, np.float32)])
-def test_a_damaged_file_is_said_in_words(tmp_path, weights):
+def test_a_damaged_file_is_refused_with_a_reason(tmp_path, weights):
     sim, path = simulation(), tmp_path / "day1.npz"
     sim.save(path)
     with np.load(path) as archive:
@@ -339,7 +339,7 @@ def test_a_damaged_file_is_said_in_words(tmp_path, weights):
         (NAME, {"weights": "strong"}, "set: weights of a->b.syn: found 'strong'; pass real numbers"),
     ],
 )
-def test_what_cannot_be_set_is_said_in_words(name, values, words):
+def test_what_cannot_be_set_is_refused_with_a_reason(name, values, words):
     sim = simulation()
     with pytest.raises(NetworkError, match=re.escape(words)):
         sim.set(name, **values)

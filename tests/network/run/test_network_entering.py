@@ -244,7 +244,7 @@ def test_parameters_of_a_file_that_are_nan_are_refused(tmp_path, backend, value)
     jax.tree.map(np.testing.assert_array_equal, sim.params, before)
 
 
-def test_an_infinite_parameter_is_one(tmp_path):
+def test_infinite_parameters_are_accepted(tmp_path):
     """A threshold that is never reached is infinite."""
     sim, other = simulation(SIMPLE), simulation(SIMPLE)
     sim.set("a", threshold=np.inf)

@@ -146,7 +146,7 @@ def test_each_its_own_and_one_for_all(backend, delay):
     same(recorded(sim, 30), recorded(built(other, backend), 30))
 
 
-def test_back_and_forth_leaves_no_rounding():
+def test_setting_weights_repeatedly_accumulates_no_rounding():
     law = be.connect.prob(0.1, weight=be.lognormal(0.4, 0.1))
     sim, other = (built(network(both=law), "numba") for _ in range(2))
     before = [np.array(one.weights) for one in sim.plan.synapses]
@@ -234,7 +234,7 @@ def test_quanta_are_divided_as_little_as_sums_need(sums, before, after, parts, f
     assert (held.parts, held.sums.tolist(), held.sums.dtype) == (parts, [found], np.int32)
 
 
-def test_sums_that_no_grid_holds_are_said_in_words():
+def test_sums_that_no_grid_holds_are_refused_with_a_reason():
     large = np.array([2**30, 0])
     with pytest.warns(RoundedWeightsWarning, match=r"set: pending input of a.b, sent .* 1 of 2 different sums"):
         held_in("set", "a.b", np.array([[1, 10_000]], np.int32), 0.3, np.float32(1), large, same=False)

@@ -161,7 +161,7 @@ WHAT = [name for name in vars(Both) if not name.startswith("_")]
 
 @settings(max_examples=6, deadline=None)
 @given(st.data())
-def test_whatever_happens_between_steps_is_seen(tmp_path_factory, data):
+def test_a_stepper_follows_every_change_between_steps(tmp_path_factory, data):
     both = Both(tmp_path_factory.mktemp("both"), data.draw(st.sampled_from([1, 3])))
     steps = st.sampled_from(["feed", "step", "steps"])
     for what in data.draw(st.lists(st.sampled_from(WHAT) | steps, min_size=8, max_size=25)):
@@ -263,7 +263,7 @@ def test_units_are_those_of_the_receptor():
         step({"c.syn": 2 * u.ms})
 
 
-def test_it_says_what_it_is():
+def test_a_stepper_shows_itself_and_refuses_copies():
     sim = simulation()
     assert repr(sim.stepper("a.v", ["a.syn", "b.syn"], 5)) == "Stepper(5 steps, inputs: a.syn, b.syn, record: a.v)"
     assert repr(sim.stepper()) == "Stepper(1 step, inputs: nothing, record: nothing)"
@@ -296,7 +296,7 @@ def test_it_says_what_it_is():
         (("a.v", (), 1.5), "stepper: steps is 1.5; pass an integer from 1 to"),
     ],
 )
-def test_a_stepper_that_cannot_be_prepared_is_said_in_words(arguments, words):
+def test_a_stepper_that_cannot_be_prepared_is_refused_with_a_reason(arguments, words):
     with pytest.raises(NetworkError, match=re.escape(words)):
         simulation().stepper(*arguments)
 
@@ -308,7 +308,7 @@ def test_inputs_that_do_not_fit_in_memory_are_refused():
 
 @pytest.mark.parametrize("built", ["numba", "numba, 3 parts", "interpreted", "jax"])
 @pytest.mark.parametrize("steps", [None, 3])
-def test_inputs_that_do_not_fit_are_said_in_words(built, steps):
+def test_inputs_that_do_not_fit_are_refused_with_a_reason(built, steps):
     sim = BUILT[built]()
     step, before = sim.stepper("a.v", ["a.syn", "b.syn"], steps), sim.state
     wrong = np.zeros(37)
