@@ -31,7 +31,6 @@ from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.serialize import dumps, loads, runtime_build_excinfo_struct
-from numba.cpython.unsafe.numbers import leading_zeros, trailing_zeros
 
 from ..._content import needs_nothing_else, note_before
 from .uninterrupted import uninterrupted
@@ -49,7 +48,6 @@ __all__ = [
     "exception_of",
     "inner_compiler",
     "is_parallel",
-    "leading_zeros",
     "linked",
     "local_reason",
     "note_compilations",
@@ -64,7 +62,6 @@ __all__ = [
     "target_context",
     "text_of_objects",
     "threads_in",
-    "trailing_zeros",
     "with_named_threads",
     "without_gil",
 ]
@@ -86,6 +83,12 @@ _THREAD_FUNCTIONS = {
     "set_parallel_chunksize": "i32 @set_parallel_chunksize(i32)",
 }
 target_context = cpu_target.target_context
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("leading_zeros", "trailing_zeros"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("numba.cpython.unsafe.numbers"), name)  # slow to load, and rarely needed
 
 
 def settings() -> dict[str, Any]:
