@@ -13,10 +13,10 @@ def ptx_of(text, *options, capability=75):
     given = [option.encode() for option in (*NVRTC_OPTIONS, *options, f"--gpu-architecture=compute_{capability}")]
     (error,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = b" " * (size + 1)  # NVRTC writes into it: bytes of length 1 are shared by all of Python
     nvrtc.nvrtcGetProgramLog(program, log)
     assert error == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
     _, size = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * size
+    ptx = b" " * (size + 1)
     nvrtc.nvrtcGetPTX(program, ptx)
-    return ptx.decode()
+    return ptx[:size].decode()

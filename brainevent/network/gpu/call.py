@@ -30,7 +30,7 @@ from .pure import simulated
 from .rebuilds import Places, Rebuilds, Rebuilt
 from .sweep import swept
 
-__all__ = ["Placed", "given_weights", "placed", "run_on_gpu"]
+__all__ = ["CallStart", "given_weights", "placed", "run_on_gpu"]
 
 Array = Any
 Results = tuple[NetworkState, dict[str, Array]]
@@ -101,7 +101,7 @@ class Engine(Places, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class CallStart:
     """What programs share with the weights of a call, and the state before it, in the quanta of these.
 
     `fine` says whether all sums that are traced are whole numbers of quanta, and cannot leave 32 bits; None if no sum
@@ -133,7 +133,7 @@ def given_weights(now: Weights, params: Mapping[str, Any]) -> dict[str, Array]:
     return found
 
 
-def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: NetworkState) -> Placed:
+def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: NetworkState) -> CallStart:
     """Return what a call runs with, whose weights are those of now but for some that are replaced.
 
     It does what a build with these weights does. If nothing is on its way, that begins with no quanta but its own; else
@@ -165,7 +165,7 @@ def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: N
     after = {place: arriving[place[0]][place[1]] for place in sums}
     after |= {place: _as_whole(sums[place]) * np.int32(factor) for place, factor in factors.items()}
     state = dataclasses.replace(state, arriving=_by_name(after), quanta=weights.plan.quanta)
-    return Placed(_resident(engine, now, weights, rebuilt), state, jnp.stack(fine).all() if fine else None)
+    return CallStart(_resident(engine, now, weights, rebuilt), state, jnp.stack(fine).all() if fine else None)
 
 
 def _made(now: Weights, replaced: Mapping[str, Array]) -> Weights:
