@@ -49,6 +49,8 @@ def _quick(moved: Implementation, left: Implementation) -> Implementation:
 
 def _unaligned(x: Any) -> Any:
     """Return a copy that XLA has to copy again: it owns its array then, as it does that of a program."""
+    if not x.dtype.itemsize:  # no numbers, as the derivatives of integers
+        return np.array(x)
     memory = np.empty(x.nbytes + 128, np.uint8)
     begin = -memory.ctypes.data % 64 + 16
     copy = memory[begin : begin + x.nbytes].view(x.dtype).reshape(x.shape)
