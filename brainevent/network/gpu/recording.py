@@ -44,7 +44,7 @@ class Recording:
             spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
             spikes.begin()
             self._spare: Array | None = np.empty(_TEMPORARY * (1 + len(wanted.spikes)), np.uint8)
-        self.full = ""  # why no more can be recorded
+        self.full, self._taken = "", 0  # why no more can be recorded; of how many steps spikes were taken
         counted = slots if wanted.counts else 0
         self._whole = {name: aligned((steps,), np.int32) for name in wanted.rates}  # now, since memory may become full
         self._words = {label: aligned((rows, width), np.uint32) for label, (*_, rows, width) in self._samples.items()}
@@ -59,7 +59,7 @@ class Recording:
         most = sum(room.capacity for room in rooms) * self.partition.blocks
         try:
             for listing in self.listings.values():
-                listing.reserve(most, (step - self.first) / self.steps)
+                listing.reserve(most, self._taken / self.steps)
         except MemoryError:
             if step == self.first:
                 raise
@@ -70,14 +70,15 @@ class Recording:
         """Take the spikes of one launch, which ran some steps; if memory is full then, `full` says so."""
         if not self.listings:
             return
-        share, used = (step + steps - self.first) / self.steps, {name: one.used for name, one in self.listings.items()}
+        used = {name: one.used for name, one in self.listings.items()}
         try:
-            self.spikes.take(self.listings, step, steps, room, share)
+            self.spikes.take(self.listings, step, steps, room)
         except MemoryError:  # of numbers that are needed for a moment: the spikes have room
             for name, listing in self.listings.items():
                 listing.back_to(used[name])
             self.full, self._spare = _FULL, None
-            self.spikes.take(self.listings, step, steps, room, share)
+            self.spikes.take(self.listings, step, steps, room)
+        self._taken += steps
 
     def recorded(self, steps: int) -> Recorded:
         """Return what was recorded in the given number of steps."""

@@ -22,10 +22,7 @@ __all__ = ["STEPS", "Listing", "SpikeRoom", "Spikes", "spikes_text"]
 _THREADS = 64
 _BLOCKS = 2048
 _SPARE = 1.1  # times the spikes that are expected
-_GROWTH, _LEAST = (
-    4,
-    2**27,
-)  # of room for spikes: times the present room, and at least this many more; untouched, it takes no memory
+_GROWTH, _LEAST = 4, 2**27  # of room for spikes: times those so far, and so many more; untouched, it takes no memory
 STEPS = 2**16  # of a launch that records spikes, at most
 _MOST = 4096  # spikes of a population and step that the device orders
 
@@ -56,12 +53,16 @@ class Listing:
         self._arrays: tuple[Array, Array] = np.zeros(0, np.uint32), np.zeros(0, np.int32)
 
     def reserve(self, number: int, share: float) -> None:
-        """Make room for more spikes, when `share` of the run is over; raise `MemoryError` if there is none."""
+        """Make room for more spikes, when those so far are of `share` of the run; raise `MemoryError` if there is none.
+
+        `number` is what the next launches can have at most, and far more than they will. So there is room for it
+        beyond all spikes that the run will have by now: an array that grew at each launch would be copied each time.
+        """
         used, needed = self._used, self._used + number
         if needed <= self._arrays[0].size:
             return
-        expected = int(used / share * _SPARE) if 0 < share < 1 else 0
-        room = max(needed, min(expected, _GROWTH * used + _LEAST))  # a run may begin with a burst
+        expected = int(used / share * _SPARE) if 0 < share < 1 else used
+        room = number + min(expected, _GROWTH * used + _LEAST)  # a run may begin with a burst
         try:
             grown = aligned((room,), np.uint32), aligned((room,), np.int32)
         except MemoryError:  # what is needed now may fit
@@ -70,9 +71,8 @@ class Listing:
             new[:used] = old[:used]
         self._arrays = grown
 
-    def more(self, number: int, share: float) -> tuple[Array, Array]:
-        """Return the room for more spikes, after which `share` of the run is over."""
-        self.reserve(number, share)
+    def more(self, number: int) -> tuple[Array, Array]:
+        """Return the room for more spikes, which was made before."""
         begin, self._used = self._used, self._used + number
         steps, neurons = (array[begin : self._used] for array in self._arrays)
         return steps, neurons
@@ -148,8 +148,8 @@ class Spikes:
         """How many spikes a room may have."""
         return self.capacity * self.partition.blocks
 
-    def take(self, into: Mapping[str, Listing], first: int, steps: int, room: SpikeRoom, share: float) -> None:
-        """Add the spikes of each population in a launch of some steps; `share` of the run is over with it."""
+    def take(self, into: Mapping[str, Listing], first: int, steps: int, room: SpikeRoom) -> None:
+        """Add the spikes of each population in a launch of some steps, for which there is room."""
         names = tuple(into)
         groups = len(names) * steps
         ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
@@ -186,7 +186,7 @@ class Spikes:
         begin = 0
         for listing, of_steps in zip(into.values(), counts, strict=True):
             number = int(of_steps.sum(dtype=np.int64))
-            when, neurons = listing.more(number, share)
+            when, neurons = listing.more(number)
             at.fill(when, 4 * begin)
             ordered.fill(neurons, 4 * begin)
             _order_bursts(neurons, of_steps)
