@@ -21,7 +21,10 @@ def run_of(launches, most):
     return listing, grew
 
 
-@pytest.mark.parametrize("rate", [lambda t: 1, lambda t: 1 + t, lambda t: 1 / (1 + t)], ids=["even", "rising", "falling"])
+RATES = {"even": lambda t: 1, "rising": lambda t: 1 + t, "falling": lambda t: 1 / (1 + t)}
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
 def test_an_array_of_spikes_is_copied_a_few_times_in_a_run(rate):
     launches = [int(1000 * rate(turn / 100)) for turn in range(100)]
     _, grew = run_of(launches, 100_000)
