@@ -84,6 +84,7 @@ _ROOMS = {
     "network.run.stepper": "Stepper",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
+    "spikes.labelled": "LabelledSpikes",
     "spikes.plots": "plot_traces plot_weights",
     "spikes.record": "record",
     "spikes.trains": "Spikes",
