@@ -200,6 +200,7 @@ if TYPE_CHECKING:
     from .network.description.network import Network
     from .network.description.populations import Population, Projection
     from .network.description.values import exponential, integers, lognormal, normal, uniform
+    from .network.eprop import eprop
     from .network.plan.quantum import RoundedWeightsWarning
     from .network.reference.simulate import simulate
     from .network.run.requests import every
@@ -244,7 +245,7 @@ __all__ = [
     "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p",
     "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm",
     "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t", "csrmv_dt2t_p",
-    "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "errors", "every", "exponential",
+    "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "eprop", "errors", "every", "exponential",
     "export_checks", "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv", "fcnmv_dt2t",
     "fcnmv_p", "general_batching_rule", "get_all_primitive_names", "get_cache_dir", "get_hybrid_config",
     "get_pallas_lfsr_rng_class", "get_primitives_by_tags", "get_registry", "grad", "half", "import_tuned",

@@ -76,6 +76,7 @@ _ROOMS = {
     "network.description.network": "Network",
     "network.description.populations": "Population Projection",
     "network.description.values": "exponential integers lognormal normal uniform",
+    "network.eprop": "eprop",
     "network.plan.quantum": "RoundedWeightsWarning",
     "network.reference.simulate": "simulate",
     "network.run.requests": "every",
