@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python blocks of a Markdown page and what they print; needs the standard library alone.
 
-A block that begins with ```python runs anywhere, one that begins with ```python gpu where there is a GPU.
+A block that begins with ```python runs anywhere, one that begins with ```python gpu where there is a GPU, and one that
+begins with ```python optional where the packages that it imports are installed.
 """
 
 import contextlib
@@ -10,28 +11,32 @@ import io
 import re
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 __all__ = ["KINDS", "Block", "blocks", "difference", "failures", "printed_by"]
 
-KINDS = ("python gpu", "python", "output")
+KINDS = ("python gpu", "python optional", "python", "output")
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 _FENCE = re.compile(rf"^```({'|'.join(KINDS)})\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A Python block; `expected` is the output block that comes next, if one does."""
+    """A Python block; `expected` is the output block that comes next, if one does.
+
+    An `optional` one imports packages that may be missing.
+    """
 
     source: str
     line: int
     expected: str | None = None
+    optional: bool = False
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """Yield the Python blocks of a page, those for a GPU included."""
+    """Yield the Python blocks of a page, all kinds of them."""
     code = None
     for fence in _FENCE.finditer(page):
         kind, source = fence.groups()
@@ -39,11 +44,11 @@ def blocks(page: str) -> Iterator[Block]:
         if kind != "output":
             if code:
                 yield code
-            code = Block(source, line)
+            code = Block(source, line, optional=kind == "python optional")
         elif code is None:
             raise ValueError(f"line {line}: output without a Python block")
         else:
-            yield Block(code.source, code.line, source)
+            yield replace(code, expected=source)
             code = None
     if code:
         yield code
@@ -76,7 +81,12 @@ def failures(page: Path) -> list[str]:
     found = []
     for block in blocks(page.read_text(encoding="utf-8")):
         code = compile("\n" * block.line + block.source, str(page), "exec")
-        printed = printed_by(lambda code=code: exec(code, namespace), block.expected)
+        try:
+            printed = printed_by(lambda code=code: exec(code, namespace), block.expected)
+        except ModuleNotFoundError:
+            if not block.optional:
+                raise
+            continue
         if differs := difference(block.expected, printed):
             found.append(f"{page.name}, line {block.line}: {differs}")
     return found

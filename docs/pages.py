@@ -23,7 +23,7 @@ def python_blocks(document: Document) -> Iterator[Region]:
     for block in FencedCodeBlockLexer("|".join(KINDS))(document):
         if block.lexemes["language"] != "output":
             code = Region(block.start, block.end, block.lexemes["source"], run)
-            code.lexemes = {"expected": None, "gpu": block.lexemes["language"] == "python gpu"}
+            code.lexemes = {"expected": None, "language": block.lexemes["language"]}
             yield code
         elif code is None:
             raise ValueError(f"{document.path}, {document.line_column(block.start)}: output without a Python block")
@@ -33,10 +33,15 @@ def python_blocks(document: Document) -> Iterator[Region]:
 
 def run(example: Example) -> str | None:
     """Run one block; return None, or how its output differs from what the page shows."""
-    if example.region.lexemes["gpu"] and (missing := no_cuda()):
+    language, expected = (example.region.lexemes[name] for name in ("language", "expected"))
+    if language == "python gpu" and (missing := no_cuda()):
         raise SkipTest(f"on a GPU alone: {missing}")
-    expected = example.region.lexemes["expected"]
-    return difference(expected, printed_by(lambda: PythonEvaluator()(example), expected))
+    try:
+        return difference(expected, printed_by(lambda: PythonEvaluator()(example), expected))
+    except ModuleNotFoundError as error:
+        if language != "python optional":
+            raise
+        raise SkipTest(str(error)) from error
 
 
 def console_blocks(document: Document) -> Iterator[Region]:
