@@ -20,6 +20,7 @@ from .loop import in_unit
 from .outputs import Outputs
 from .products import Operand, Product, Sums, added, products
 from .quanta import Receptor, dtypes_of_sums
+from .spike_times import at_first
 
 __all__ = ["Between", "Passes", "passes"]
 
@@ -63,6 +64,7 @@ class Passes:
     fractional: Collection[Receptor]
     fine: Array | None
     runner: Runner
+    surrogate: Callable[[Array], Array] | None
 
     @property
     def longest(self) -> int:
@@ -75,6 +77,7 @@ class Passes:
         """Return what the first step begins with; if `complete`, with all pending input that later steps may have."""
         neurons = {
             p.name: {key: jnp.asarray(state.neurons[p.name][key], p.state[key].dtype) for key in p.state}
+            | at_first(p, self.surrogate)
             for p in self.plan.populations
         }
         whole, floats = {}, {}
@@ -165,7 +168,8 @@ class Passes:
             if place in after.floats and dtype != np.int32:  # those of integers are zeros that have derivatives
                 parts.append(after.floats[place].astype(dtype))
             arriving[name][receptor] = functools.reduce(jnp.add, parts[1:] or parts)
-        return NetworkState(after.step, after.neurons, arriving, like.quanta)
+        neurons = {p.name: {key: after.neurons[p.name][key] for key in p.state} for p in self.plan.populations}
+        return NetworkState(after.step, neurons, arriving, like.quanta)
 
 
 def _arriving(before: Between, place: Receptor, quantum: np.floating[Any], steps: int) -> Sums:
@@ -212,4 +216,4 @@ def passes(
         populations = tuple(plan.population(name) for name in names)
         of_these = tuple(name for name in names if name in sends)
         parts.append(Component(populations, inner, outputs.of(names), of_these, surrogate, plan.dtype))
-    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner)
+    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner, surrogate)

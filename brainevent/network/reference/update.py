@@ -15,6 +15,8 @@ from ...errors import RuleError
 from ...scalar.margin import with_margin
 from ...scalar.trace import flat_rule
 from ..plan.plan import PopulationPlan
+from ..surrogate import SpikeTimes
+from .spike_times import ECHO, timed
 
 __all__ = ["updated"]
 
@@ -40,8 +42,14 @@ def updated(
     if population.rule.random:
         arguments += [jnp.arange(population.size, dtype=np.uint32), step, key[0], key[1]]
     new, spikes, decided = _spiked(population, arguments, surrogate is not None)
+    if isinstance(surrogate, SpikeTimes) and ECHO in states:
+        return timed(population, states, arguments, new, spikes, decided)
     dtype = population.rule.dtype
-    floats = spikes.astype(dtype) if surrogate is None or decided is None else _events(surrogate, spikes, *decided)
+    floats = (
+        spikes.astype(dtype)
+        if decided is None or surrogate is None or isinstance(surrogate, SpikeTimes)
+        else _events(surrogate, spikes, *decided)
+    )
     return dict(zip(population.state, new, strict=True)), floats
 
 
