@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from ..errors import NetworkError
 from ..typing import ArrayLike
 
-__all__ = ["Surrogate", "arctan", "fast_sigmoid", "triangle"]
+__all__ = ["SpikeTimes", "Surrogate", "arctan", "fast_sigmoid", "spike_times", "triangle"]
 
 Array = Any
 
@@ -124,3 +124,58 @@ def triangle(slope: float = 1.0) -> Surrogate:
         0.5
     """
     return Surrogate("triangle", slope)
+
+
+@dataclass(frozen=True)
+class SpikeTimes:
+    """No surrogate: derivatives are those of the times of spikes, as in EventProp. `spike_times` makes one.
+
+    Examples:
+        >>> from brainevent.network.surrogate import SpikeTimes, spike_times
+        >>> spike_times() == SpikeTimes()
+        True
+    """
+
+    def __call__(self, margin: ArrayLike) -> jax.Array:
+        """Raise: the derivative is no function of the margin.
+
+        Args:
+            margin: A real number or an array of them.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            NetworkError: Always.
+
+        Examples:
+            >>> from brainevent.network.surrogate import spike_times
+            >>> spike_times()(1.0)
+            Traceback (most recent call last):
+                ...
+            brainevent.errors.NetworkError: surrogate spike_times: has no derivative by the margin alone; pass it to ...
+        """
+        raise NetworkError("surrogate spike_times: has no derivative by the margin alone; pass it to simulate")
+
+
+def spike_times() -> SpikeTimes:
+    """Return what makes gradients exact in the times of spikes, as in EventProp, instead of a surrogate.
+
+    A spike that comes later is not less of a spike: its effect on other neurons, and the reset of its own, move in
+    time (Wunderlich and Pehle, 2021). The derivative of a spike's time is one over the rate at which the margin rises
+    when it crosses zero, and silent neurons have no gradient. The gradients are those of the network in continuous
+    time, of which the steps are an approximation: their error is of the order of a step, relative to time constants.
+
+    The rule must be one in which what arrives changes a current, or another state that moves the margin in the steps
+    after it, as in `i = p.fall * s.i + arriving.syn`. Where what arrives is added to the potential itself, spikes have
+    no time of their own, and the gradient has no meaning.
+
+    Returns:
+        What `simulate` takes as its surrogate, with `backend="jax"`.
+
+    Examples:
+        >>> from brainevent.network.surrogate import spike_times
+        >>> spike_times()
+        SpikeTimes()
+    """
+    return SpikeTimes()
