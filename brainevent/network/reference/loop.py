@@ -24,6 +24,7 @@ from .update import updated
 __all__ = ["run_component"]
 
 Array = Any
+_UNROLLED = 8  # turns of a loop on a GPU
 Tree = Mapping[str, Mapping[str, Array]]
 State = tuple[Tree, Array, Mapping[str, Array]]  # of neurons; the number of the step; what steps fill
 Rows = tuple[dict[str, Array], dict[str, Array]]  # spikes of populations, and what is recorded
@@ -140,7 +141,9 @@ class _Loop:
         past = {p.name: jnp.zeros((c.depth(p.name), p.size), c.dtype) for p in c.populations if c.depth(p.name)}
         start = past, (given.states, jnp.asarray(given.step, np.uint32), given.filled)
         body = functools.partial(self._block, block)
-        (last, (states, _, filled)), rows = jax.lax.scan(body, start, blocks, length=steps // block)
+        (last, (states, _, filled)), rows = jax.lax.scan(
+            body, start, blocks, steps // block, unroll=_unroll(steps // block)
+        )
         spikes, recorded = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), rows)
         recorded |= {f"{name}.spikes": spikes[name] for name in c.outputs.wanted.spikes}
         return Ran({name: spikes[name] for name in self.listed}, last, recorded, filled, states)
@@ -186,6 +189,12 @@ class _Loop:
         names = {*self.listed, *self.component.outputs.wanted.spikes}
         rows = {name: rows for name, rows in spikes.items() if name in names}, dict(recorded)
         return rows if self.given.fine is None else in_place_of(self.given.fine, rows)
+
+
+def _unroll(length: int) -> int:
+    """Return how many turns of a loop XLA gets as one: on a GPU it launches each one, which costs time."""
+    most = _UNROLLED if jax.default_backend() == "gpu" else 1
+    return next(k for k in range(most, 0, -1) if length % k == 0)
 
 
 def in_unit(sums: Sums, quantum: np.floating[Any]) -> Array:

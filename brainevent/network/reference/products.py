@@ -233,6 +233,8 @@ class Product:
             return self._visited(windows, weights, delay)
         if delay is not None:
             weights = weights[delay : delay + 1]
+        if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
+            return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
         if len(windows) == 1:
             return jnp.matmul(windows[0], weights[0], precision=precision)
         return jnp.tensordot(windows, weights, ((0, 2), (0, 1)), precision=precision)
