@@ -11,7 +11,7 @@ import pytest
 from programs import ROOT
 
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring
+from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, ring
 
 DOCS = ROOT / "docs"
 # Rates in Hz that other simulators and a plain C++ program find over seeds.
@@ -310,3 +310,22 @@ def test_pictures_are_of_the_programs(name, tmp_path):
 
     for path in networks.draw(tmp_path, (name,)):
         assert words(path.read_text()) == words((networks.FOLDER / path.name).read_text())
+
+
+# ---- digits
+
+
+def test_digits_are_learned():
+    simulation = digits.network(48).build(seed=1, backend="jax")
+    recordings = digits.recordings(256, seed=1)
+    _, losses, right = digits.trained(simulation, recordings[:192], recordings[192:], epochs=3, batch=32, progress=str)
+    assert np.mean(losses[-3:]) < 0.7 * losses[0]
+    assert right[-1] > 0.3  # of 20 classes
+
+
+@pytest.mark.thorough
+def test_digits_are_learned_through_delays():
+    simulation = digits.network(48, delays=True).build(seed=1, backend="jax", round_delays=True)
+    recordings = digits.recordings(128, seed=1)
+    _, losses, _ = digits.trained(simulation, recordings[:96], recordings[96:], epochs=3, batch=32, progress=str)
+    assert np.mean(losses[-3:]) < 0.9 * np.mean(losses[:3])

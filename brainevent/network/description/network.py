@@ -151,7 +151,7 @@ class Network:
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
-        how["prints"] = name == "jax"
+        how |= {"prints": name == "jax", "warn": name != "jax"}  # what is trained has weights that are given later
         plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name), **how)
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
         return Simulation(plan, make_engine(plan, name, **options), network=self)

@@ -56,6 +56,7 @@ def build_plan(
     quantum: Any = None,
     dtype: str = "float32",
     prints: bool = False,
+    warn: bool = True,
     measure: Measure | None = None,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
@@ -69,6 +70,7 @@ def build_plan(
         quantum: Of what weights are multiples: a number for all receptors, or by "population.receptor". None chooses.
         dtype: Of floats: float32 or float64.
         prints: Whether rules may use `jax.debug.print`, as the reference lets them.
+        warn: Whether to warn of weights that are rounded by much; else the plan does, when they are used.
         measure: Draws synapses on a device, and measures them there: the plan then holds what that cannot draw alone.
 
     Returns:
@@ -101,14 +103,14 @@ def build_plan(
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
     named = _fingerprint(populations, wirings, network, seed, dtype)
-    sums = _Sums(quanta, given)
+    sums = _Sums(quanta, given, warn)
     if measure is None:
         synapses = _held(wirings, populations, sums, seed, parts)
     else:
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
-    return Plan(populations, synapses, network.dt, seed, parts, *how)
+    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
@@ -177,11 +179,13 @@ def _population(
 class _Sums:
     """Sums of |weight| into all neurons, in quanta, while synapses are drawn.
 
-    `accepted` are the receptors whose quanta the user gave, and with them the rounding.
+    `accepted` are the receptors whose quanta the user gave, and with them the rounding. `rounded` are the warnings that
+    are left for later, by projection.
     """
 
-    def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor]):
-        self.quanta, self.accepted = quanta, accepted
+    def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor], warn: bool):
+        self.quanta, self.accepted, self.warn = quanta, accepted, warn
+        self.rounded: dict[str, str] = {}
         self._sums: dict[Receptor, Any] = defaultdict(int)
 
     def add(self, wiring: Wiring, loads: Array, rounded: int, entries: int) -> None:
@@ -190,13 +194,16 @@ class _Sums:
         self._sums[receptor] = self._sums[receptor] + loads
         if rounded and receptor not in self.accepted:
             quantum, name = self.quanta[receptor], ".".join(receptor)
-            warn_each_time(
+            text = (
                 f"projection {wiring.name}: {rounded} of {entries} weights were rounded "
                 f"by more than 2**-9 of their value, to multiples of {quantum:g}: weights into "
                 f"{name} differ too much in size; set a smallest weight (low=), use another receptor, or accept the "
-                f"rounding with build(quantum={{'{name}': {quantum:g}}})",
-                RoundedWeightsWarning,
+                f"rounding with build(quantum={{'{name}': {quantum:g}}})"
             )
+            if self.warn:
+                warn_each_time(text, RoundedWeightsWarning)
+            else:
+                self.rounded[wiring.name] = text
 
     @property
     def largest(self) -> dict[Receptor, int]:

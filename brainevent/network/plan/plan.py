@@ -11,8 +11,10 @@ from typing import Any, Protocol, overload
 
 import numpy as np
 
+from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
 from .projections import ProjectionPlan, projection_of
+from .quantum import RoundedWeightsWarning
 
 __all__ = ["IN_LINE", "Made", "Plan", "PopulationPlan", "Source", "SynapsePlan", "Synapses", "held", "part_bounds"]
 
@@ -163,7 +165,8 @@ class Plan:
     is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
     but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
-    and receptor (`largest_load` adds up the others).
+    and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
+    projection, for when they are used: `warn_of_rounding`.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -177,6 +180,7 @@ class Plan:
     given: Collection[tuple[str, str]] = ()
     repeats: tuple[tuple[str, ...], ...] = ()
     loads: dict[tuple[str, str], int] = field(default_factory=dict)
+    rounded: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""
@@ -196,7 +200,16 @@ class Plan:
         others = {k: one if isinstance(one, tuple) else (one, projection_of(one)) for k, one in synapses.items()}
         ends = {(self.projections[place].target, self.projections[place].receptor) for place in synapses} | {*quanta}
         loads = {end: load for end, load in self.loads.items() if end not in ends}
-        return replace(self, populations=populations, synapses=self.synapses.replaced(others), loads=loads)
+        names = {self.projections[place].name for place in synapses}
+        rounded = {name: text for name, text in self.rounded.items() if name not in names}
+        all_ = self.synapses.replaced(others)
+        return replace(self, populations=populations, synapses=all_, loads=loads, rounded=rounded)
+
+    def warn_of_rounding(self, given: Collection[str] = ()) -> None:
+        """Warn of weights that were rounded by much, but for those of projections whose weights are given."""
+        for name, text in self.rounded.items():
+            if name not in given:
+                warn_each_time(text, RoundedWeightsWarning)
 
     def place(self, projection: str) -> int:
         """Return the place of a projection among all."""

@@ -99,7 +99,8 @@ def simulate(
             or infinite; or sums in the state are too large.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
             Within `jax.jit`, XLA says so when the program runs.
-        RoundedWeightsWarning: A warning, with `backend="cuda"`: weights were rounded by more than 2**-9 of their value.
+        RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value; with `backend="jax"`
+            those of the build that `params` do not replace.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.
 
@@ -144,6 +145,7 @@ def simulate(
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
         neurons, weights = neuron_params(plan, params), given_weights(plan, params)
+        plan.warn_of_rounding(weights)
         state = checked_state(plan, in_quanta_of(plan, state))
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)

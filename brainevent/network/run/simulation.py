@@ -110,6 +110,8 @@ class Simulation(Shown):
             NetworkError: A number of steps, a request or an input does not fit. In this case nothing runs.
             NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
             MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
+            RoundedWeightsWarning: A warning, with `backend="jax"`, which does not warn when it builds: weights were
+                rounded by more than 2**-9 of their value.
         """
         total = counted_run(steps, ms, self.plan.dt)
         fixed = None if chunk is None else counted_steps("run: chunk", chunk, self.plan.dt)
@@ -121,6 +123,7 @@ class Simulation(Shown):
             )
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
         check_room_for(self.plan, requests, self.steps, total)
+        self.engine.plan.warn_of_rounding()
         collected = Collected(self.plan, requests, self.steps, total)
         if fixed is None and self._is_whole(requests, given) and not progress and callback is None:
             fixed = total
@@ -163,6 +166,7 @@ class Simulation(Shown):
             >>> sim.steps > 100
             True
         """
+        self.engine.plan.warn_of_rounding()
         count = None if steps is None else counted_steps("stepper: steps", steps, self.plan.dt)
         return Stepper(self, record, inputs, count)
 

@@ -199,6 +199,28 @@ def test_wide_distributions_have_32_bits_and_a_warning():
     assert np.bincount(found.targets, found.weights).max() < 2**31
 
 
+def test_weights_that_are_given_need_no_warning():
+    a = cells("a", 300)
+    net = Network([a], [Projection(a, a, connect.total(90_000, weight=uniform(-1, 1)), into="syn")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim = net.build(backend="jax")
+        be.simulate(sim, sim.state, sim.params, 2)
+        be.simulate(sim, sim.state, {"a->a.syn": sim.params["a->a.syn"]}, 2)
+    words = r"a->a.syn: \d+ of 90000 weights were rounded by more than 2\*\*-9"
+    for _ in range(2):
+        with pytest.warns(RoundedWeightsWarning, match=words):
+            be.simulate(sim, sim.state, {}, 2)
+        with pytest.warns(RoundedWeightsWarning, match=words):
+            sim.run(2)
+    with pytest.warns(RoundedWeightsWarning, match=words):
+        sim.stepper()
+    sim.set("a->a.syn", weights=np.ones(90_000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.run(2)
+
+
 def test_weights_that_are_clipped_at_zero_are_zero():
     with pytest.warns(RoundedWeightsWarning):
         found, quantum, _ = described.synapses(connect.total(10_000, weight=normal(0, 1, low=0)), 100, 100)
