@@ -143,11 +143,14 @@ class _Loop:
             rows = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), rows)
             body = functools.partial(self._block, block)
         past = {p.name: jnp.zeros((c.depth(p.name), p.size), c.dtype) for p in c.populations if c.depth(p.name)}
+        if block == 1:  # XLA copies a row that is not a vector
+            past = {name: rows[0] if len(rows) == 1 else rows for name, rows in past.items()}
         start = past, (given.states, jnp.asarray(given.step, np.uint32), given.filled)
         turns = steps // block
         (last, (states, _, filled)), found = jax.lax.scan(body, start, rows, turns, unroll=_unroll(turns))
         if block > 1:
             found = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), found)
+        last = {name: rows.reshape(-1, c.size(name)) for name, rows in last.items()}
         spikes, recorded = found
         recorded |= {f"{name}.spikes": spikes[name] for name in c.outputs.wanted.spikes}
         return Ran({name: spikes[name] for name in self.listed}, last, recorded, filled, states)
@@ -162,7 +165,7 @@ class _Loop:
         past, state = carry
         arriving = self._arriving(past, jax.tree.map(lambda x: x[None], given), 1)
         state, (spikes, recorded) = self._step(state, jax.tree.map(lambda x: x[0], arriving))
-        past = {name: _ending(rows, spikes[name][None]) for name, rows in past.items()}
+        past = {n: spikes[n] if rows.ndim == 1 else _ending(rows, spikes[n][None]) for n, rows in past.items()}
         return (past, state), self._returned(spikes, recorded)
 
     def _block(self, count: int, carry: Any, given: Any) -> tuple[Any, Rows]:
@@ -177,7 +180,9 @@ class _Loop:
         """Return all that arrives in some steps, (count, neurons): from elsewhere, and because of earlier spikes."""
         parts = [(place, Sums(None, x)) for place, x in given[0].items()]
         parts += [(place, Sums(x, None)) for place, x in given[1].items()]
-        parts += [(one.place, one.within(past[one.synapses.source], w, count)) for one, w in self._operands]
+        for one, operand in self._operands:
+            spikes = past[one.synapses.source].reshape(-1, one.sources)
+            parts.append((one.place, one.within(spikes, operand, count)))
         return {place: added(sums for other, sums in parts if other == place) for place, _ in parts}
 
     def _step(self, state: State, arriving: Mapping[Receptor, Sums]) -> tuple[State, Rows]:

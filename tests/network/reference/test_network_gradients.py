@@ -10,10 +10,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import small_plans
+from hypothesis import given
+from hypothesis import strategies as st
 from jaxprs import equations
 
 import brainevent as be
-from brainevent.network.reference import products
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.plan import Plan
+from brainevent.network.reference import passes, products, simulate
+from brainevent.network.reference.components import components
+from brainevent.network.reference.quanta import dtypes_of_sums
+from brainevent.network.run.recorded import Wanted
 
 SLOPE, STEPS = 2.0, 12
 
@@ -332,3 +340,99 @@ def test_loops_have_one_product_for_a_batch_of_visited_synapses(monkeypatch):
         [("binary_csrmm", (SIZES[1], 4))],
         [("csrmm", (SIZES[1], 4))],
     ]
+
+
+# ---- what runs together, and sums of whole numbers
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ("", [("p0",), ("p1",), ("p2",)]),
+        ("01 12", [("p0",), ("p1",), ("p2",)]),
+        ("10 21", [("p2",), ("p1",), ("p0",)]),
+        ("01 10 12", [("p0", "p1"), ("p2",)]),
+        ("20 02 11", [("p1",), ("p0", "p2")]),
+        ("12 21 10", [("p1", "p2"), ("p0",)]),
+        ("01 12 20", [("p0", "p1", "p2")]),
+    ],
+)
+def test_populations_in_a_circle_run_together_after_those_that_they_hear(ends, expected):
+    cells = [small_plans.population(f"p{k}", 3) for k in range(3)]
+    joined = tuple(small_plans.synapses(cells[int(a)], cells[int(b)], 4, 1) for a, b in ends.split())
+    nothing = small_plans.synapses(cells[2], cells[0], 0, 1, number=2)
+    assert components(Plan(tuple(cells), (*joined, nothing), 0.1, 1, 1, "x")) == expected
+
+
+def many_components():
+    """Return a random graph, as sets of ends."""
+    ends = st.tuples(st.integers(0, 7), st.integers(0, 7))
+    return st.sets(ends, max_size=20)
+
+
+@given(many_components())
+def test_components_are_those_of_reachability(ends):
+    cells = [small_plans.population(f"p{k}", 1) for k in range(8)]
+    joined = tuple(small_plans.synapses(cells[a], cells[b], 1, 1) for a, b in ends)
+    found = components(Plan(tuple(cells), joined, 0.1, 1, 1, "x"))
+    reach = np.eye(8, dtype=bool)
+    for a, b in ends:
+        reach[a, b] = True
+    for k in range(8):
+        reach |= reach[:, k : k + 1] & reach[k]
+    groups = {tuple(f"p{j}" for j in range(8) if reach[k, j] and reach[j, k]) for k in range(8)}
+    assert sorted(found) == sorted(groups)
+    order = {name: k for k, names in enumerate(found) for name in names}
+    assert all(order[f"p{a}"] <= order[f"p{b}"] for a, b in ends)
+
+
+@pytest.mark.parametrize("visited", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("shift", [0, 20])
+def test_sums_of_whole_numbers_are_exact(visited, shift, monkeypatch):
+    if visited:
+        monkeypatch.setattr(products, "_SMALL", 0)
+        monkeypatch.setattr(products, "_DENSE", 0)
+    a, b, c = (
+        small_plans.population(name, n, k, quantum=2.0**-shift / 4)
+        for k, (name, n) in enumerate(zip("abc", (9, 7, 8), strict=True))
+    )
+    joined = (
+        small_plans.synapses(a, b, 40, 2, weight="int32", seed=1),
+        small_plans.synapses(b, a, 30, 2, weight="int32", seed=2),
+        small_plans.synapses(a, c, 60, 2, weight="int32", seed=3),
+        small_plans.synapses(b, c, 20, 2, weight="int32", delay=4, seed=4),
+    )
+    joined = tuple(dataclasses.replace(s, weights=s.weights.astype("i4") * (1 << shift) + (shift > 0)) for s in joined)
+    plan = Plan((a, b, c), joined, 0.1, 1, 2, "heavy")
+    exact = Interpreted(plan)
+    run = jax.jit(lambda state: simulate(plan, state, {}, 2, record=Wanted(("a", "b", "c"))))
+    compared = 0
+    for _ in range(20):
+        state, out = run(exact.state)
+        recorded = exact.run(2, Wanted(("a", "b", "c")), {})
+        lists = {name: np.nonzero(out[f"{name}.spikes"]) for name in "abc"}
+        if all(
+            np.array_equal(lists[n][k] + recorded.first * (k == 0), recorded.spikes[n][k])
+            for n in "abc"
+            for k in (0, 1)
+        ):
+            jax.tree.map(np.testing.assert_array_equal, state.arriving, exact.state.arriving)
+            compared += 1
+    assert compared > 15
+    assert {one.whole for one in products.products(plan, (), dtypes_of_sums(plan))} == {"int32" if shift else "float32"}
+
+
+def test_long_runs_go_in_chunks_without_a_difference(monkeypatch):
+    sim, (params, _, inputs), state = arguments(KINDS["three, a chain, recurrent"])
+    slopes = jax.value_and_grad(lambda params, every: loss_of(ours)(sim, params, {}, inputs, state)[0])
+    expected = jax.jit(slopes, static_argnums=1)(params, 0)
+    monkeypatch.setattr(passes, "_MOST", 130)  # numbers, that is five steps
+    found = jax.jit(slopes, static_argnums=1)(params, 1)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    check_same(found[1], expected[1])
+    loops = [
+        eqn
+        for eqn in equations(jax.make_jaxpr(slopes, static_argnums=1)(params, 2).jaxpr)
+        if "scan" in str(eqn.primitive)
+    ]
+    assert {loop.params["length"] for loop in loops} >= {2, 5}
