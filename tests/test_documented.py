@@ -10,7 +10,7 @@ ERRORS = {"TypeError": "If `x` is complex.", "ValueError": "If `size` is negativ
 
 
 def test_entries_are_in_the_order_of_the_signature():
-    @documented(WORDS, ERRORS, "A number.")
+    @documented({**WORDS, "y": "Other words."}, ERRORS, "A number.")
     def function(x, y, *rest, size=1, **how):
         """Say it.
 

@@ -261,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "csr-rows-sorted-against-their-order",
-        "event/csr/on_host.py",
+        "event/csr/on_cpu_sorting.py",
         "rows[place] = row",
         "rows[place] = j",
         ("test_matrix_corners", *_CSR),
