@@ -69,9 +69,8 @@ def _complete(
     text, *rest = _SECTION.split(inspect.cleandoc(doc))
     parts = {name: part.strip("\n") for name, part in zip(rest[::2], rest[1::2], strict=True)}
     own = _entries(parts.get("Args", ""))
-    shared = {name: _entry(name, arguments[name]) for name in parameters if name in arguments}
-    in_order = {name: own.get(name, shared.get(name)) for name in parameters}
-    parts["Args"] = _joined({**in_order, **own})
+    shared = {name: _entry(name, arguments[name]) if name in arguments else None for name in parameters}
+    parts["Args"] = _joined({**shared, **own})
     own = _entries(parts.get("Raises", ""))
     others = {name: entry for name, entry in own.items() if name not in raises}
     parts["Raises"] = _joined({**others, **{name: own.get(name, _entry(name, raises[name])) for name in raises}})

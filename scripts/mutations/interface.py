@@ -20,8 +20,8 @@ MUTANTS = (
     Mutant(
         "docs-shared-words-replace-own",
         "_documented.py",
-        "own.get(name, shared.get(name))",
-        "shared.get(name, own.get(name))",
+        "_joined({**shared, **own})",
+        "_joined({**own, **{name: entry for name, entry in shared.items() if entry}})",
         ("test_documented", "test_docstrings"),
     ),
     Mutant(

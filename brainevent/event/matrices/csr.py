@@ -130,7 +130,7 @@ class CSR(Compressed):
         return self
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.functions import sliced_rows
+        from ..functions.csr import sliced_rows
 
         how = (self.shape, self.backend, self.indices_within)
         return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...event.csr.functions import binary_csrmv
+from ...event.functions.csr import binary_csrmv
 from ..plan.plan import Plan, SynapsePlan
 
 __all__ = ["Delivery", "as_ring", "deliveries", "emptied", "in_order", "shadow_arrives", "shadow_sent"]

@@ -9,10 +9,10 @@ from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike
 from .. import entries
 from ..calls import product
+from ..coo.format import COORDINATES
 from ..description import Shape
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
-from .format import COORDINATES
 
 __all__ = ["binary_coomm", "binary_coomv", "coomm", "coomv"]
 

@@ -9,9 +9,9 @@ from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike, Shape
 from .. import entries
 from ..calls import product
+from ..fixed.format import FIXED
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
-from .format import FIXED
 
 __all__ = ["binary_fcnmm", "binary_fcnmv", "fcnmm", "fcnmv"]
 

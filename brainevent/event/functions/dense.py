@@ -15,13 +15,13 @@ from ...typing import ArrayLike, EventLike
 from .. import entries
 from ..activity import is_active
 from ..calls import by_values, checked_x, weights_of
+from ..dense.format import DENSE
 from ..description import Description
 from ..form import split_operand
 from ..laws.products import EVENTS, VALUED
 from ..laws.rules import has_kernel_for
 from ..operands import promoted
 from ..table import apply, call_by, descriptions
-from .format import DENSE
 
 __all__ = ["binary_densemm", "binary_densemv"]
 

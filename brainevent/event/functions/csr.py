@@ -15,6 +15,7 @@ from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree, Shape
 from .. import entries
 from ..calls import product, weights_of
+from ..csr.format import CSR
 from ..description import Description
 from ..laws.copies import COPIED
 from ..laws.products import EVENTS, NUMBERS, PAIRS
@@ -22,7 +23,6 @@ from ..operands import checked_indices
 from ..room import check_array
 from ..structure import as_array, checked_shape
 from ..table import apply, call_by, descriptions
-from .format import CSR
 
 __all__ = [
     "binary_csrmm",
