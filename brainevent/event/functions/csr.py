@@ -3,24 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ... import _units as units
 from ..._documented import documented
 from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree, Shape
 from .. import entries
-from ..calls import product, weights_of
+from ..calls import product, sliced_rows
 from ..csr.format import CSR
 from ..description import Description
 from ..laws.copies import COPIED
 from ..laws.products import EVENTS, NUMBERS, PAIRS
-from ..operands import checked_indices
-from ..room import check_array
 from ..structure import as_array, checked_shape
 from ..table import apply, call_by, descriptions
 
@@ -35,7 +30,6 @@ __all__ = [
     "csrmv",
     "csrmv_indexed",
     "sddmm",
-    "sliced_rows",
 ]
 
 _LOOSE = {
@@ -397,24 +391,7 @@ def csr_slice_rows(
         >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
         Array([1., 0., 1.], dtype=float32)
     """
-    return sliced_rows(data, indices, indptr, row_indices, shape, backend)
-
-
-def sliced_rows(
-    data: Any, indices: Any, indptr: Any, rows: Any, shape: Any, backend: str | None, within: bool | None = None
-) -> Any:
-    """Return what `csr_slice_rows` returns; `within` says whether all indices are known to be in range."""
-    where, shape = COPY.name, checked_shape(COPY.name, shape)
-    data, unit = units.split(data)
-    structure, _ = CSR.checked(where, (indices, indptr), shape, within)
-    data = weights_of(COPY, data, structure, shape)
-    if single := np.ndim(rows) == 0:
-        rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
-    rows = checked_indices(where, "row_indices", rows, 1)
-    out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
-    check_array(where, out.shape, out.dtype)
-    (found,) = apply(COPY, data, *structure, rows, outs=[out], shape=shape, backend=backend)
-    return units.join(found[0] if single else found, unit)
+    return sliced_rows(COPY, data, (indices, indptr), row_indices, shape, backend, None)
 
 
 call_by({COPY: csr_slice_rows})

@@ -13,6 +13,7 @@ import numpy as np
 from ..._documented import documented
 from ...typing import ArrayLike, IndexLike, PyTree
 from .. import entries
+from ..description import Description
 from ..saved import register_pair
 from ..structure import as_indices, known_on_host
 from .base import TURNED
@@ -130,10 +131,11 @@ class CSR(Compressed):
         return self
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..functions.csr import sliced_rows
+        from ..calls import sliced_rows
+        from ..laws.copies import COPIED
 
         how = (self.shape, self.backend, self.indices_within)
-        return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
+        return sliced_rows(Description(self._format, COPIED), self.data, self._arrays, chosen, *how)
 
     def slice_rows(self, index: IndexLike | slice) -> CSR:
         self._look("CSR.slice_rows")
