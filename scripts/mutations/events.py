@@ -292,7 +292,7 @@ MUTANTS = (
         "event/csr/on_warp.py",
         "if target >= wp.int64(0) and target < wp.int64(out.shape[0]):",
         "if target < wp.int64(out.shape[0]):",
-        _CSR_LANGUAGES,
+        ("test_event_out_of_range",),
     ),
     Mutant(
         "coo-columns-held-to-rows",
