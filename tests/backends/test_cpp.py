@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cpp_sources import CPP_TYPES, DTYPE_CODES, DTYPES, INTEGERS, basics
 from forked import run_forked
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import brainevent
@@ -284,6 +284,7 @@ def test_several_results_of_a_batch(mod):
 
 
 @settings(max_examples=8)
+@example(sizes=[2, 3, 4], axes=[True, False, True, True, False, True])
 @given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=3), axes=st.lists(st.booleans(), min_size=6, max_size=6))
 def test_any_nesting_of_vmap_is_one_native_loop(either, sizes, axes):
     a, b = jnp.arange(3.0), jnp.arange(3.0) * 10
