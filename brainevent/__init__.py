@@ -81,9 +81,11 @@ if TYPE_CHECKING:
     from .event.arrays import BinaryArray, WeightedArray
     from .event.bitpack import BitPackedBinary, bitpack
     from .event.compact import CompactBinary
-    from .event.coo.functions import binary_coomm, binary_coomv, coomm, coomv
     from .event.csr.conversions import coo2csr, coo_to_csc_index, csc_to_csr_index, csr_to_coo_index, csr_to_csc_index
-    from .event.csr.functions import (
+    from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout, take_arrivals
+    from .event.delays.layout import CSRDelayLayout
+    from .event.functions.coo import binary_coomm, binary_coomv, coomm, coomv
+    from .event.functions.csr import (
         binary_csrmm,
         binary_csrmm_indexed,
         binary_csrmv,
@@ -95,10 +97,8 @@ if TYPE_CHECKING:
         csrmv_indexed,
         sddmm,
     )
-    from .event.delays.functions import csr_delay_deliver, csr_delay_deliver_layout, take_arrivals
-    from .event.delays.layout import CSRDelayLayout
-    from .event.dense.functions import binary_densemm, binary_densemv
-    from .event.drawn.functions import (
+    from .event.functions.dense import binary_densemm, binary_densemv
+    from .event.functions.drawn import (
         binary_jitnmm,
         binary_jitnmv,
         binary_jitsmm,
@@ -118,7 +118,7 @@ if TYPE_CHECKING:
         jitumv,
         jitumv_dt2t,
     )
-    from .event.fixed.functions import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
+    from .event.functions.fixed import binary_fcnmm, binary_fcnmv, fcnmm, fcnmv
     from .event.library import (
         binary_coomm_p,
         binary_coomv_p,

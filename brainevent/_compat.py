@@ -356,23 +356,24 @@ def inner_jaxprs(jaxpr: Any) -> Iterator[Any]:
 def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext) -> bool:
     """Return whether a function calls back into Python, as with `jax.debug.print` or `jax.pure_callback`."""
 
-    def found(jaxpr: Any) -> bool:
-        return any("callback" in eqn.primitive.name for eqn in jaxpr.eqns) or any(map(found, _core.subjaxprs(jaxpr)))
+    def has_callback(jaxpr: Any) -> bool:
+        here = any("callback" in eqn.primitive.name for eqn in jaxpr.eqns)
+        return here or any(map(has_callback, _core.subjaxprs(jaxpr)))
 
     with _without_mesh(ctx.avals_in) as avals:
         jaxpr = jax.make_jaxpr(function)(*avals).jaxpr
-    return bool(jaxpr.effects) or found(jaxpr)
+    return bool(jaxpr.effects) or has_callback(jaxpr)
 
 
 def hands_over_batches(function: Callable[..., Any], operands: Sequence[Any]) -> bool:
     """Return whether a function that is batched calls foreign code, by `jax.ffi.ffi_call`, with a whole batch."""
 
-    def found(jaxpr: Any) -> bool:
+    def has_whole_batch(jaxpr: Any) -> bool:
         calls = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "ffi_call"]
         whole = any(not str(eqn.params["vmap_method"]).startswith("sequential") for eqn in calls)
-        return whole or any(map(found, _core.subjaxprs(jaxpr)))
+        return whole or any(map(has_whole_batch, _core.subjaxprs(jaxpr)))
 
-    return found(jax.make_jaxpr(function)(*operands).jaxpr)
+    return has_whole_batch(jax.make_jaxpr(function)(*operands).jaxpr)
 
 
 def alone(

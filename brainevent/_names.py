@@ -25,22 +25,22 @@ _ROOMS = {
     "event.arrays": "BinaryArray WeightedArray",
     "event.bitpack": "BitPackedBinary bitpack",
     "event.compact": "CompactBinary",
-    "event.coo.functions": "binary_coomm binary_coomv coomm coomv",
+    "event.functions.coo": "binary_coomm binary_coomv coomm coomv",
     "event.csr.conversions": "coo2csr coo_to_csc_index csc_to_csr_index csr_to_coo_index csr_to_csc_index",
-    "event.csr.functions": """
+    "event.functions.csr": """
         binary_csrmm binary_csrmm_indexed binary_csrmv binary_csrmv_indexed
         csr_slice_rows csrmm csrmm_indexed csrmv csrmv_indexed sddmm
     """,
     "compat.hybrid": "HybridConfig get_hybrid_config init_csr_config",
     "event.delays.functions": "csr_delay_deliver csr_delay_deliver_layout take_arrivals",
     "event.delays.layout": "CSRDelayLayout",
-    "event.dense.functions": "binary_densemm binary_densemv",
-    "event.drawn.functions": """
+    "event.functions.dense": "binary_densemm binary_densemv",
+    "event.functions.drawn": """
         binary_jitnmm binary_jitnmv jitn jitnmm jitnmv jitnmv_dt2t
         binary_jitsmm binary_jitsmv jits jitsmm jitsmv jitsmv_dt2t
         binary_jitumm binary_jitumv jitu jitumm jitumv jitumv_dt2t
     """,
-    "event.fixed.functions": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
+    "event.functions.fixed": "binary_fcnmm binary_fcnmv fcnmm fcnmv",
     "event.library": """
         binary_coomm_p binary_coomv_p binary_csrmm_indexed_p binary_csrmm_p binary_csrmv_indexed_p binary_csrmv_p
         binary_densemm_p binary_densemv_p binary_fcnmm_p binary_fcnmv_p coomm_p coomv_p csr_delay_deliver_layout_p

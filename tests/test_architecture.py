@@ -20,7 +20,7 @@ OURS = [
 
 # From the ground up: a room may import those of lower floors, and of its own floor only itself.
 FLOORS = [
-    {"errors", "_capabilities", "_compat", "_content", "_html", "_names", "_pieces"}
+    {"errors", "_capabilities", "_compat", "_content", "_documented", "_html", "_names", "_pieces"}
     | {"_system", "_units", "_version", "_warned", "typing"},
     {"_jit_key"},
     {"config"},

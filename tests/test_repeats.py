@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No code of `event/` is there twice with other names and other constants.
+"""No code of the package is there twice with other names and other constants.
 
 A repeat is a run of statements in one block, of ten lines of code or more, whose syntax trees equal those of another
 run once names and constants are blanked. Lines of code begin an expression or a statement. Those of docstrings, of
-signatures, of the heads of classes, of imports, of `__all__` and within texts do not count: an interface is written
-where it is. So public functions may take the same arguments and describe them; what they do must be one function.
+signatures, of the heads and fields of classes, of imports, of `__all__`, of tables of constants and within texts do not
+count: an interface is written where it is. So public functions may take the same arguments and describe them; what they
+do must be one function.
 """
 
 import ast
@@ -16,13 +17,23 @@ PACKAGE = Path(brainevent.__file__).parent
 LEAST = 10
 
 
+_numbers = {}  # of shapes: those of equal shapes are equal
+
+
 def shape(node):
-    """Return the syntax tree of a node, without names, constants and docstrings."""
-    if isinstance(node, list):
-        return tuple(map(shape, node))
-    if isinstance(node, (ast.Constant, ast.JoinedStr)):
-        return "constant"
-    return (type(node).__name__, *(shape(value) for _, value in parts(node))) if isinstance(node, ast.AST) else None
+    """Return a number for the syntax tree of a node, without names, constants and docstrings."""
+    if not isinstance(node, ast.AST):
+        found = tuple(map(shape, node)) if isinstance(node, list) else None
+    elif isinstance(node, (ast.Constant, ast.JoinedStr)):
+        found = "constant"
+    elif hasattr(node, "shape"):
+        return node.shape
+    else:
+        found = (type(node).__name__, *(shape(value) for _, value in parts(node)))
+    number = _numbers.setdefault(found, len(_numbers))
+    if isinstance(node, ast.AST):
+        node.shape = number
+    return number
 
 
 def parts(node):
@@ -33,21 +44,39 @@ def parts(node):
 
 
 def code_lines(statement):
-    """Return on how many lines of a statement something begins that counts."""
+    """Return the lines of a statement on which something begins that counts."""
+    if hasattr(statement, "lines"):
+        return statement.lines
     lines, nodes = set(), [statement]
     while nodes:
         node = nodes.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or is_field(node):
+            continue
+        if isinstance(node, ast.stmt) and node is not statement:
+            lines |= code_lines(node)
+            continue
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             nodes += dict(parts(node))["body"]
             continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            continue
         if hasattr(node, "lineno"):
             lines.add(node.lineno)
-        if not isinstance(node, ast.JoinedStr):
+        if not (isinstance(node, ast.JoinedStr) or is_constant(node)):
             children = (value if isinstance(value, list) else [value] for _, value in parts(node))
             nodes += (child for values in children for child in values if isinstance(child, ast.AST))
-    return len(lines)
+    statement.lines = lines
+    return lines
+
+
+def is_constant(node):
+    """Say whether a node is a constant, or a table of such."""
+    if isinstance(node, (ast.Dict, ast.Tuple, ast.List, ast.Set)):
+        return all(is_constant(each) for each in ast.iter_child_nodes(node) if not isinstance(each, ast.expr_context))
+    return isinstance(node, ast.Constant)
+
+
+def is_field(node):
+    """Say whether a statement declares a name and its type, with a constant as its value or none."""
+    return isinstance(node, ast.AnnAssign) and (node.value is None or is_constant(node.value))
 
 
 def is_list_of_names(statement):
@@ -65,7 +94,7 @@ def runs(path, least=LEAST):
             block = [
                 each for each in value if not (isinstance(each, (ast.Import, ast.ImportFrom)) or is_list_of_names(each))
             ]
-            shapes, lengths = [shape(each) for each in block], [code_lines(each) for each in block]
+            shapes, lengths = [shape(each) for each in block], [len(code_lines(each)) for each in block]
             for first, statement in enumerate(block):
                 for last in range(first, len(block)):
                     if sum(lengths[first : last + 1]) >= least:
@@ -85,8 +114,8 @@ def repeats(paths, least=LEAST):
     return [places for places in found.values() if len(places) > 1]
 
 
-def test_no_code_of_events_is_repeated():
-    assert repeats(sorted((PACKAGE / "event").rglob("*.py"))) == []
+def test_no_code_is_repeated():
+    assert repeats(sorted(PACKAGE.rglob("*.py"))) == []
 
 
 def test_repeats_are_found(tmp_path):
@@ -102,4 +131,7 @@ def test_repeats_are_found(tmp_path):
     interface = 'def {}(\n    x,\n    y,\n):\n    """Say\n    {}.\n    """\n    from z import f\n\n    return f(x)\n'
     third.write_text(interface.format("a", "this") + interface.format("b", "that"))
     assert len(repeats([third], least=1)) == 2
+    assert repeats([third], least=2) == []
+    fields = "class A:\n    a: int\n    b: str = 'x'\n    c = {\n        'd': 1,\n        'e': (2, 3),\n    }\n"
+    third.write_text(fields * 2)
     assert repeats([third], least=2) == []

@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrices and events beside units: quantities leave `*` and `@` to them, and operators of a bare unit raise."""
+"""Matrices and events beside units: quantities leave `*` and `@` to them, and operators of a bare unit raise.
+
+Both need a property `__class__`, and the second a look at the calling frame, as the package of units (brainunit 0.5)
+has no other hook. `Quantity.__mul__` leaves a product to its operand if this is an instance of `SparseMatrix`, a plain
+class of a package that may be loaded later or never: nothing can be registered with it. `Unit.__mul__` never returns
+`NotImplemented`, and only asks whether its operand is of its own classes. Without the property, `2 * mV * matrix`
+is a quantity that holds a matrix, and so is `mV * matrix` without the look at the frame: its products are right, but it
+is no matrix, with rows, formats and updates; and a quantity that holds events fails in products with matrices.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How functions and matrices call the operator of a product: operands are checked, and units are split off."""
+"""How functions and matrices call operators of products and of rows: operands are checked, and units are split off."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .. import _units as units
 from .. import config
@@ -17,10 +18,11 @@ from .form import split_operand, values_count
 from .laws.products import VALUED
 from .laws.rules import has_kernel_for
 from .operands import checked_indices, promises, promoted
+from .room import check_array
 from .structure import as_array, check_indices, check_once, checked_shape, checked_weights
 from .table import apply
 
-__all__ = ["by_values", "checked_structure", "checked_x", "multiplied", "product", "weights_of"]
+__all__ = ["by_values", "checked_structure", "checked_x", "multiplied", "product", "sliced_rows", "weights_of"]
 
 
 def product(
@@ -134,3 +136,26 @@ def _called(
         how |= {"shape": shape, **promises(**known)}
     (found,) = apply(of, weights, *structure, x, outs=[out], **how)
     return found
+
+
+def sliced_rows(
+    of: Description,
+    data: Any,
+    structure: Sequence[Any],
+    rows: Any,
+    shape: Any,
+    backend: str | None,
+    within: bool | None,
+) -> Any:
+    """Return the dense rows that an operator copies; `within` says whether indices are known to be in range."""
+    shape = checked_shape(of.name, shape)
+    data, unit = units.split(data)
+    structure, _ = of.format.checked(of.name, structure, shape, within)
+    data = weights_of(of, data, structure, shape)
+    if single := np.ndim(rows) == 0:
+        rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
+    rows = checked_indices(of.name, "row_indices", rows, 1)
+    out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
+    check_array(of.name, out.shape, out.dtype)
+    (found,) = apply(of, data, *structure, rows, outs=[out], shape=shape, backend=backend)
+    return units.join(found[0] if single else found, unit)

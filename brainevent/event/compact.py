@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .._documented import documented
 from ..errors import MathError, ShapeError
 from ..typing import ArrayLike, EventLike
 from .activity import is_active
@@ -20,6 +21,16 @@ from .structure import checked_count
 __all__ = ["CompactBinary"]
 
 _BITS = 32  # of a word
+
+
+_documented = documented(
+    {
+        "bit_width": "The number of bits in a word, 32.",
+        "x": "Events in any form, or booleans or real numbers, (n,) or (n, batch).",
+    },
+    {"ValueError": "If the width is not 32.", "MathError": "If there are neither one dimension nor two."},
+    "The events.",
+)
 
 
 @savable
@@ -88,41 +99,20 @@ class CompactBinary(EventRepresentation):
         self.n_active = count.reshape(()) if count.size == 1 else count
 
     @classmethod
+    @_documented
     def from_array(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
-        """Find and pack the events of a vector, or of a matrix with one column per element of a batch.
-
-        Args:
-            x: Events in any form, or booleans or real numbers, (n,) or (n, batch).
-            bit_width: The number of bits in a word, 32.
-
-        Returns:
-            The events.
-
-        Raises:
-            ValueError: If the width is not 32.
-            MathError: If there are neither one dimension nor two.
-        """
+        """Find and pack the events of a vector, or of a matrix with one column per element of a batch."""
         _check_width(bit_width)
         active = _active(x)
         ids, count = _listed(active if active.ndim == 1 else active.any(1))
         return cls(bitpack(active, -1), ids, count, None, *_sizes(active))
 
     @classmethod
+    @_documented
     def from_array_light(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
         """Pack the events of a vector, and list none: `n_active` is 0.
 
         A matrix is treated as by `from_array`.
-
-        Args:
-            x: Events in any form, or booleans or real numbers, (n,) or (n, batch).
-            bit_width: The number of bits in a word, 32.
-
-        Returns:
-            The events.
-
-        Raises:
-            ValueError: If the width is not 32.
-            MathError: If there are neither one dimension nor two.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -137,6 +127,7 @@ class CompactBinary(EventRepresentation):
         return cls(bitpack(active, -1), ids, count, None, *_sizes(active))
 
     @classmethod
+    @_documented
     def compacy_only_vector(cls, x: EventLike, bit_width: int = _BITS) -> CompactBinary:
         """List the events of a vector, and pack none: `packed` is empty.
 
@@ -144,13 +135,8 @@ class CompactBinary(EventRepresentation):
 
         Args:
             x: Events in any form, or booleans or real numbers, (n,).
-            bit_width: The number of bits in a word, 32.
-
-        Returns:
-            The events.
 
         Raises:
-            ValueError: If the width is not 32.
             MathError: If `x` is not a vector.
 
         Examples:

@@ -85,7 +85,7 @@ def report_pointers(where: str, name: str, pointers: Any, stored: int) -> None:
         _check.bind(pointers, question=_Pointers(where, name, stored), levels=0)
 
 
-def _found(x: jax.Array, question: _Question, levels: int) -> tuple[jax.Array, ...]:
+def _first_wrong(x: jax.Array, question: _Question, levels: int) -> tuple[jax.Array, ...]:
     """Return whether an index is wrong, its place in x, its value, and the value before it."""
     wrong: Callable[[jax.Array], jax.Array] = question.wrong
     for _ in range(levels):
@@ -107,13 +107,13 @@ def _raise_if_wrong(
 
 
 def _answer(x: Any, question: _Question, levels: int) -> None:
-    facts = jax.device_get(_found(x, question, levels))
+    facts = jax.device_get(_first_wrong(x, question, levels))
     _raise_if_wrong(*facts, question=question, shape=x.shape, levels=levels)
 
 
 def _call_back(x: Any, question: _Question, levels: int) -> None:
     answer = functools.partial(_raise_if_wrong, question=question, shape=x.shape, levels=levels)
-    jax.debug.callback(answer, *_found(x, question, levels))
+    jax.debug.callback(answer, *_first_wrong(x, question, levels))
 
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, question: _Question, levels: int) -> Any:

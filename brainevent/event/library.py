@@ -4,12 +4,8 @@
 from __future__ import annotations
 
 from ..operator.custom_kernel import XLACustomKernel
-from .coo import functions as coo
-from .csr import functions as csr
 from .delays import calls as delays
-from .dense import functions as dense
-from .drawn import functions as drawn
-from .fixed import functions as fixed
+from .functions import coo, csr, dense, drawn, fixed
 from .plasticity import calls as plasticity
 from .synapses import functions as synapses
 from .table import TABLE

@@ -45,7 +45,7 @@ class EventRepresentation(EventForm, BesideUnits):
         if not _is_array(matrix):
             return NotImplemented  # sparse matrices have their own product with events
         events = self._operand(matrix, f"{type(self).__name__} @ weights")
-        from .dense.functions import binary_densemm, binary_densemv  # loads the operators, so only when used
+        from .functions.dense import binary_densemm, binary_densemv  # loads the operators, so only when used
 
         if self.ndim == 1:
             return binary_densemv(matrix, events, transpose=True, weighted=self.graded)
@@ -63,7 +63,7 @@ class EventRepresentation(EventForm, BesideUnits):
                 f"{where}: the events have the unit {events.unit}, which a product from the left cannot keep; "
                 "write events @ weights.T, or brainevent.binary_densemv(weights, events.value)"
             )
-        from .dense.functions import binary_densemm, binary_densemv
+        from .functions.dense import binary_densemm, binary_densemv
 
         product = binary_densemv if self.ndim == 1 else binary_densemm
         return product(matrix, events, transpose=False, weighted=self.graded)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import config
+from .._documented import documented
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from .definition import Definition
 from .entry import REFERENCE, KernelGenerator, checked_entry, meant
@@ -16,12 +17,24 @@ from .variants import Declared
 __all__ = ["KernelMethods"]
 
 
+_documented = documented(
+    {
+        "kg": "The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.",
+        "asdefault": "Whether the backend becomes the default of its platform; the first one is in any case.",
+        "variants": 'Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or '
+        '`[{"block": 64}, {"block": 128}]`. The first is used until `tune` has found a faster one.',
+    },
+    {"RegistrationTypeError": "If the generator is not callable."},
+)
+
+
 class KernelMethods:
     """The methods of an operator that register kernels."""
 
     name: str
     definition: Definition
 
+    @_documented
     def def_kernel(
         self,
         backend: str,
@@ -39,10 +52,6 @@ class KernelMethods:
         Args:
             backend: A name for the kernel, by which calls and settings choose it.
             platform: "cpu", "gpu", "tpu", "cuda", "rocm" or "oneapi".
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
             language: What the kernel is written in, as `brainevent doctor` names it; None for the name of the backend.
 
         Raises:
@@ -64,33 +73,16 @@ class KernelMethods:
         entry = checked_entry(self.name, backend, platform, kg, variants, language)
         self.definition.add_kernel(entry, asdefault)
 
+    @_documented
     def def_numba_kernel(
         self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
     ) -> None:
-        """Register a Numba kernel for the CPU: a generator that returns what `numba_kernel` returns.
-
-        Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
-
-        Raises:
-            RegistrationTypeError: If the generator is not callable.
-        """
+        """Register a Numba kernel for the CPU: a generator that returns what `numba_kernel` returns."""
         self.def_kernel("numba", "cpu", kg, asdefault, variants=variants)
 
+    @_documented
     def def_cpp_kernel(self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None) -> None:
         r"""Register a kernel in C++ for the CPU: a generator that calls a function of what `load_cpp_inline` returns.
-
-        Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
-
-        Raises:
-            RegistrationTypeError: If the generator is not callable.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -109,19 +101,11 @@ class KernelMethods:
         """
         self.def_kernel("cpp", "cpu", kg, asdefault, variants=variants)
 
+    @_documented
     def def_warp_kernel(
         self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
     ) -> None:
         """Register a Warp kernel for the GPU: a generator that returns what `warp_kernel` returns.
-
-        Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
-
-        Raises:
-            RegistrationTypeError: If the generator is not callable.
 
         Examples:
             >>> import brainevent
@@ -136,38 +120,21 @@ class KernelMethods:
         """
         self.def_kernel("warp", "gpu", kg, asdefault, variants=variants)
 
+    @_documented
     def def_triton_kernel(
         self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
     ) -> None:
-        """Register a Triton kernel for the GPU: a generator that returns a function with `jax_triton.triton_call`.
-
-        Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
-
-        Raises:
-            RegistrationTypeError: If the generator is not callable.
-        """
+        """Register a Triton kernel for the GPU: a generator that returns a function with `jax_triton.triton_call`."""
         self.def_kernel("triton", "gpu", kg, asdefault, variants=variants)
 
+    @_documented
     def def_numba_cuda_kernel(
         self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
     ) -> None:
-        """Register a Numba-CUDA kernel for the GPU: a generator that returns what `numba_cuda_kernel` returns.
-
-        Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
-
-        Raises:
-            RegistrationTypeError: If the generator is not callable.
-        """
+        """Register a Numba-CUDA kernel for the GPU: a generator that returns what `numba_cuda_kernel` returns."""
         self.def_kernel("numba_cuda", "gpu", kg, asdefault, variants=variants)
 
+    @_documented
     def def_cuda_raw_kernel(
         self,
         kg: KernelGenerator,
@@ -180,15 +147,10 @@ class KernelMethods:
         """Register a kernel in CUDA C++, from `load_cuda_inline` or `cuda_kernel`.
 
         Args:
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
             platform: "gpu", or "cpu" for host code that nvcc compiles.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
             language: "nvrtc" for kernels of `cuda_kernel`, which need no nvcc.
 
         Raises:
-            RegistrationTypeError: If the generator is not callable.
             RegistrationValueError: If the platform is another one.
         """
         if platform not in ("cpu", "gpu"):
@@ -197,6 +159,7 @@ class KernelMethods:
             )
         self.def_kernel("cuda_raw", platform, kg, asdefault, variants=variants, language=language)
 
+    @_documented
     def def_pallas_kernel(
         self, platform: str, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
     ) -> None:
@@ -204,13 +167,8 @@ class KernelMethods:
 
         Args:
             platform: "gpu" or "tpu".
-            kg: The kernel generator. `kg(*, outs, **kwargs)` returns a function of the operands.
-            asdefault: Whether the backend becomes the default of its platform; the first one is in any case.
-            variants: Keyword arguments of the generator to choose from, as in `{"block": (64, 128)}` or `[{"block":
-                64}, {"block": 128}]`. The first is used until `tune` has found a faster one.
 
         Raises:
-            RegistrationTypeError: If the generator is not callable.
             RegistrationValueError: If the platform is another one.
         """
         if platform not in ("gpu", "tpu"):

@@ -61,18 +61,23 @@ def batch(definition: Definition, args: Sequence[Any], axes: Sequence[Any], /, *
     return results, [0] * len(results)
 
 
+def _with_reference(definition: Definition, rule: str, method: str) -> Definition:
+    """Return the definition, or raise if it has no reference from which a rule follows."""
+    if definition.rule("reference") is None:
+        raise NoRuleError(
+            f"{rule} for '{definition.name}' not implemented; give it one with {method}, or a jax.numpy implementation "
+            "with def_reference"
+        )
+    return definition
+
+
 def jvp(definition: Definition, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
     """Differentiate forward: by the author's rule, or by the reference's derivative."""
-    rule = definition.rule("jvp")
     user_params, carried = split(params)
     levels = carried.levels
-    if rule is None:
-        if definition.rule("reference") is None:
-            raise NoRuleError(
-                f"Differentiation rule for '{definition.name}' not implemented; give it one with def_jvp_rule2 "
-                "(one rule per input), or a jax.numpy implementation with def_reference"
-            )
-        rule = reference_jvp(definition)
+    rule = definition.rule("jvp") or reference_jvp(
+        _with_reference(definition, "Differentiation rule", "def_jvp_rule2 (one rule per input)")
+    )
     rule = _checked(definition.name, rule)
     if levels:
         results, out = _jvp_of_batch(rule, levels, list(primals), list(tangents), user_params)
@@ -139,16 +144,11 @@ def reference_jvp(definition: Definition) -> JvpRule:
 
 def transpose(definition: Definition, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list[Any]:
     """Transpose: by the author's rule, else by the reference's; entries of inputs that are not linear are None."""
-    rule = definition.rule("transpose")
     user_params, carried = split(params)
     levels = carried.levels
-    if rule is None:
-        if definition.rule("reference") is None:
-            raise NoRuleError(
-                f"Transpose rule (for reverse-mode differentiation) for '{definition.name}' not implemented; give it "
-                "one with def_transpose_rule, or a jax.numpy implementation with def_reference"
-            )
-        rule = reference_transpose(definition)
+    rule = definition.rule("transpose") or reference_transpose(
+        _with_reference(definition, "Transpose rule (for reverse-mode differentiation)", "def_transpose_rule")
+    )
     if levels:
         results = _transpose_of_batch(definition.name, rule, levels, list(cotangents), list(args), user_params)
     else:

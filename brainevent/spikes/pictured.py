@@ -7,13 +7,14 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._documented import documented
 from ..typing import ArrayLike
 from .statistics import Statistics
 
 if TYPE_CHECKING:
     from ..bench.plot.draw import Axes, Figure
 
-__all__ = ["Pictured", "picture_room"]
+__all__ = ["NO_MATPLOTLIB", "PICTURE", "Pictured", "picture_room"]
 
 Groups = Mapping[str, Any]
 
@@ -35,6 +36,17 @@ def wished(where: str, ax: Any, groups: Any, theme: Any, title: Any, artist: dic
     return picture_room(where, "frame").Wish(where, ax, groups, theme, title, artist or {})
 
 
+PICTURE = {
+    "ax": "Axes to draw into; None for a new figure.",
+    "theme": '`"light"` or `"dark"`; None for light, or for what suits the background of `ax`.',
+    "title": "Title at the top left.",
+}
+NO_MATPLOTLIB = {"ImportError": "matplotlib is not installed."}
+_documented = documented(
+    PICTURE, {"IndexError": "A group has neurons that are not there.", **NO_MATPLOTLIB}, "The figure."
+)
+
+
 class Pictured(Statistics):
     """Spikes as pictures.
 
@@ -46,6 +58,7 @@ class Pictured(Statistics):
     - `title`: at the top left of the figure, or of `ax`.
     """
 
+    @_documented
     def raster(
         self,
         ax: Axes | None = None,
@@ -62,7 +75,6 @@ class Pictured(Statistics):
         """Draw spikes over time and neurons: a mark for each, or their density if marks would overlap too much.
 
         Args:
-            ax: Axes to draw into; None for a new figure.
             groups: Names and the neurons of each: slices, numbers or masks. Groups are bands, the first at the bottom;
                 neurons in no group are not shown.
             sample: How many neurons to show, drawn at random from all parts of each group, the same each time, in
@@ -73,18 +85,11 @@ class Pictured(Statistics):
                 to numbers (1 where none is given). None is "neurons", but no group is thinner than its name.
             kind: `"marks"` or `"density"`; None for what is easier to read. The colours of a density are mean rates of
                 groups of neighbouring neurons in short times.
-            theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-            title: Title at the top left.
             **artist: What `Axes.plot` takes, or `Axes.pcolormesh` for a density, such as `color="black"`. With them,
                 `kind=None` is "marks".
 
-        Returns:
-            The figure.
-
         Raises:
             ValueError: A group has no neurons, a neuron is in two groups, or a keyword is not one of the above.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent
@@ -96,6 +101,7 @@ class Pictured(Statistics):
         wish = wished("Spikes.raster", ax, groups, theme, title, artist)
         return picture_room("Spikes.raster", "raster").draw_raster(self, wish, kind, sample, sort_by, heights)
 
+    @_documented
     def plot(
         self,
         figure: Figure | None = None,
@@ -122,15 +128,12 @@ class Pictured(Statistics):
             bin: Length of the bins of the rate in milliseconds, a multiple of `dt`; None for what a line can show.
             smooth: As for `plot_rate`.
             theme: `"light"` or `"dark"`; None for light.
-            title: Title at the top left.
 
         Returns:
             The figure, with two axes: raster and rate.
 
         Raises:
             ValueError: As for `raster` and `plot_rate`.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent
@@ -142,6 +145,7 @@ class Pictured(Statistics):
         rows = {"sample": sample, "sort_by": sort_by, "heights": heights, "kind": kind}
         return picture_room("Spikes.plot", "raster").draw_overview(self, wish, rows, bin, smooth)
 
+    @_documented
     def plot_rate(
         self,
         ax: Axes | None = None,
@@ -156,21 +160,13 @@ class Pictured(Statistics):
         """Draw the mean rate of a neuron over time.
 
         Args:
-            ax: Axes to draw into; None for a new figure.
             bin: Length of a bin in milliseconds, a multiple of `dt`.
             smooth: Standard deviation, in milliseconds, of a Gaussian that the rate is smoothed by; None for none.
             groups: Names and the neurons of each: a line for each group.
-            theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-            title: Title at the top left.
             **artist: What `Axes.plot` takes, such as `linewidth=2`.
-
-        Returns:
-            The figure.
 
         Raises:
             ValueError: `bin` is not a multiple of `dt`, `smooth` is not above zero, or a group has no neurons.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent
@@ -181,6 +177,7 @@ class Pictured(Statistics):
         wish = wished("Spikes.plot_rate", ax, groups, theme, title, artist)
         return picture_room("Spikes.plot_rate", "lines").draw_rate(self, wish, bin, smooth)
 
+    @_documented
     def plot_intervals(
         self,
         ax: Axes | None = None,
@@ -194,11 +191,8 @@ class Pictured(Statistics):
         """Draw how long the intervals between spikes of a neuron are, with their coefficient of variation.
 
         Args:
-            ax: Axes to draw into; None for a new figure.
             bins: How many bins there are at most; they grow with the interval.
             groups: Names and the neurons of each: a histogram for each group.
-            theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-            title: Title at the top left.
             **artist: What `Axes.stairs` takes, such as `linewidth=2`.
 
         Returns:
@@ -206,8 +200,6 @@ class Pictured(Statistics):
 
         Raises:
             ValueError: `bins` is below 1, or a group has no neurons.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent
@@ -218,6 +210,7 @@ class Pictured(Statistics):
         wish = wished("Spikes.plot_intervals", ax, groups, theme, title, artist)
         return picture_room("Spikes.plot_intervals", "lines").draw_intervals(self, wish, bins)
 
+    @_documented
     def plot_correlations(
         self,
         ax: Axes | None = None,
@@ -232,12 +225,9 @@ class Pictured(Statistics):
         """Draw how the spike counts of pairs of neurons are correlated.
 
         Args:
-            ax: Axes to draw into; None for a new figure.
             bin: Length, in milliseconds, of the bins in which spikes are counted, a multiple of `dt`.
             bins: How many bins the histogram has.
             groups: Names and the neurons of each: a histogram of the pairs within each group.
-            theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-            title: Title at the top left.
             **artist: What `Axes.stairs` takes, such as `linewidth=2`.
 
         Returns:
@@ -245,8 +235,6 @@ class Pictured(Statistics):
 
         Raises:
             ValueError: The run has fewer than two bins, or a group has no neurons.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent
@@ -257,6 +245,7 @@ class Pictured(Statistics):
         wish = wished("Spikes.plot_correlations", ax, groups, theme, title, artist)
         return picture_room("Spikes.plot_correlations", "lines").draw_correlations(self, wish, bin, bins)
 
+    @_documented
     def plot_fano(
         self,
         ax: Axes | None = None,
@@ -269,19 +258,11 @@ class Pictured(Statistics):
         """Draw the mean Fano factor of neurons, for windows from one step to a tenth of the run.
 
         Args:
-            ax: Axes to draw into; None for a new figure.
             groups: Names and the neurons of each: a line for each group.
-            theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-            title: Title at the top left.
             **artist: What `Axes.plot` takes, such as `linewidth=2`.
-
-        Returns:
-            The figure.
 
         Raises:
             ValueError: A group has no neurons.
-            IndexError: A group has neurons that are not there.
-            ImportError: matplotlib is not installed.
 
         Examples:
             >>> import numpy as np, brainevent

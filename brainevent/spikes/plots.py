@@ -10,9 +10,10 @@ import jax
 import numpy as np
 
 from .. import _units as units
+from .._documented import documented
 from ..errors import ShapeError
 from ..typing import ArrayLike, PyTree
-from .pictured import picture_room, wished
+from .pictured import NO_MATPLOTLIB, PICTURE, picture_room, wished
 from .statistics import Statistics, as_float, is_number
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_traces", "plot_weights"]
 
 
+@documented(PICTURE, NO_MATPLOTLIB)
 def plot_traces(
     times: ArrayLike,
     values: jax.Array | np.ndarray,
@@ -43,9 +45,6 @@ def plot_traces(
         spikes: `Spikes` whose neurons are the `names`, which then are numbers: each spike is a mark above its trace.
         threshold: Value at which a dashed line is drawn for each trace; None for none.
         label: Name of the state, with its unit in brackets, such as `"v (mV)"`.
-        ax: Axes to draw into; None for a new figure.
-        theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-        title: Title at the top left.
         **artist: What `Axes.plot` takes, or `Axes.pcolormesh` for an image.
 
     Returns:
@@ -54,7 +53,6 @@ def plot_traces(
     Raises:
         ShapeError: The shapes of `times`, `values` and `names` do not fit together.
         TypeError: `spikes` are not `Spikes`, or `threshold` is not a number.
-        ImportError: matplotlib is not installed.
 
     Examples:
         >>> import numpy as np, brainevent
@@ -98,6 +96,7 @@ def _trains(where: str, spikes: Any, numbers: list[Any], times: np.ndarray) -> l
     return found
 
 
+@documented(PICTURE, NO_MATPLOTLIB)
 def plot_weights(
     matrix: PyTree,
     *,
@@ -117,9 +116,6 @@ def plot_weights(
         shape: Numbers of sources and targets of connections, which do not know them; None for the highest that occur.
         label: Name of the weights at their scale.
         names: Names of the axes: rows and columns.
-        ax: Axes to draw into; None for a new figure.
-        theme: `"light"` or `"dark"`; None for light, or for what suits the background of `ax`.
-        title: Title at the top left.
         **artist: What `Axes.pcolormesh` takes, such as `vmax=2`.
 
     Returns:
@@ -128,7 +124,6 @@ def plot_weights(
     Raises:
         TypeError: `matrix` is not a matrix.
         ShapeError: An array is not of shape (sources, targets), or synapses are outside of `shape`.
-        ImportError: matplotlib is not installed.
 
     Examples:
         >>> import numpy as np, brainevent

@@ -131,7 +131,7 @@ def opened(
 ) -> Iterator[Kept]:
     """Yield the library of `get_or_build` as the open file that was checked, for this block."""
     check_name(name, "get_or_build"), _check_key(key)
-    kept = None if force else _found(name, key, suffix)
+    kept = None if force else _look_up_everywhere(name, key, suffix)
     place = Place(bases_in_use()[0], name, key, suffix)
     while kept is None:
         try:
@@ -144,7 +144,7 @@ def opened(
         os.close(kept.descriptor)
 
 
-def _found(name: str, key: str, suffix: str) -> Kept | None:
+def _look_up_everywhere(name: str, key: str, suffix: str) -> Kept | None:
     """Search all directories of this process, or the substitute of one that others can replace."""
     for base in bases_in_use():
         try:

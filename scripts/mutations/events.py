@@ -261,7 +261,7 @@ MUTANTS = (
     ),
     Mutant(
         "csr-rows-sorted-against-their-order",
-        "event/csr/on_host.py",
+        "event/csr/on_cpu_sorting.py",
         "rows[place] = row",
         "rows[place] = j",
         ("test_matrix_corners", *_CSR),
@@ -292,7 +292,7 @@ MUTANTS = (
         "event/csr/on_warp.py",
         "if target >= wp.int64(0) and target < wp.int64(out.shape[0]):",
         "if target < wp.int64(out.shape[0]):",
-        _CSR_LANGUAGES,
+        ("test_event_out_of_range",),
     ),
     Mutant(
         "coo-columns-held-to-rows",

@@ -18,6 +18,27 @@ MUTANTS = (
         ("test_systems",),
     ),
     Mutant(
+        "docs-shared-words-replace-own",
+        "_documented.py",
+        "_joined({**shared, **own})",
+        "_joined({**own, **{name: entry for name, entry in shared.items() if entry}})",
+        ("test_documented", "test_docstrings"),
+    ),
+    Mutant(
+        "docs-star-arguments-come-last",
+        "_documented.py",
+        "*code.co_varnames[keywords:rest], *code.co_varnames[first:keywords]",
+        "*code.co_varnames[first:keywords], *code.co_varnames[keywords:rest]",
+        ("test_documented",),
+    ),
+    Mutant(
+        "loops-forget-what-they-import",
+        "backends/numba/loops.py",
+        "        ahead += new\n",
+        "",
+        ("test_loops",),
+    ),
+    Mutant(
         "warnings-show-once-a-line",
         "_warned.py",
         "registry={},",

@@ -214,7 +214,7 @@ MUTANTS = (
         "backends/source/texts.py",
         'text.removeprefix("\\ufeff")',
         "text",
-        _CPP,
+        ("test_loaders",),
     ),
     Mutant(
         "source-half-attributes-as-floats",

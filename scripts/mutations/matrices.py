@@ -126,7 +126,7 @@ MUTANTS = (
     ),
     Mutant(
         "sddmm-not-transposed",
-        "event/csr/functions.py",
+        "event/functions/csr.py",
         "sides = a.astype(dtype), b.astype(dtype).T",
         "sides = a.astype(dtype), b.astype(dtype).reshape(b.shape[::-1])",
         ("test_sampled",),

@@ -3,14 +3,15 @@
 
 import threading
 
+import cuda_sources
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
-from cpp_sources import DTYPE_CODES, DTYPES, INTEGERS, basics
+from cpp_sources import CPP_TYPES, DTYPE_CODES, DTYPES, INTEGERS, basics
 from forked import run_forked
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import brainevent
@@ -26,19 +27,28 @@ def mod():
     return basics()
 
 
+LANGUAGES = ["cpp", pytest.param("cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def either(request):
+    """The module in C++, and the one in CUDA C++ on a GPU."""
+    return basics() if request.param == "cpp" else cuda_sources.basics()
+
+
 # ---- arrays ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.covering(strength=1)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (2, 0, 3), (1,) * 8], ids=str)
-def test_every_dtype_and_rank_arrives_whole(mod, dtype, shape):
+def test_every_dtype_and_rank_arrives_whole(either, dtype, shape):
     with jax.enable_x64(True):
         x = jnp.asarray(np.random.default_rng(0).integers(0, 2, shape)).astype(dtype)
-        result = jax.jit(lambda x: mod.copy(x, outs=like(x)))(x)
+        result = jax.jit(lambda x: either.copy(x, outs=like(x)))(x)
         assert result.dtype == x.dtype
         np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
-        row = np.asarray(mod.describe(x, outs=jax.ShapeDtypeStruct((21,), jnp.int32)))
+        row = np.asarray(either.describe(x, outs=jax.ShapeDtypeStruct((21,), jnp.int32)))
         strides = [s // x.itemsize for s in np.empty(shape, x.dtype).strides]
         assert row[:5].tolist() == [DTYPE_CODES[dtype], len(shape), x.size, x.nbytes, x.itemsize]
         assert row[5 : 5 + len(shape)].tolist() == list(shape)
@@ -81,9 +91,6 @@ def test_an_output_may_start_as_an_input(mod):
 
 # ---- attributes -----------------------------------------------------------------------------------------------------
 
-KINDS = ["bool", *INTEGERS, "float32", "float64", "float16", "bfloat16"]
-CPP_TYPES = {"bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t"}
-
 
 @pytest.fixture(scope="module")
 def echo():
@@ -91,10 +98,10 @@ def echo():
     functions = [
         f"""
 // @BE echo_{kind} ret attr.value:{kind}
-void echo_{kind}(BE::Tensor out, {CPP_TYPES.get(kind, kind + "_t")} value) {{
+void echo_{kind}(BE::Tensor out, {cpp} value) {{
   std::memcpy(out.data_ptr(), &value, sizeof value);
 }}"""
-        for kind in KINDS
+        for kind, cpp in CPP_TYPES.items()
     ]
     several = """
 // @BE several attr.zeta:int32 ret attr.Alpha:float64 attr.batch:int8 attr._x
@@ -103,6 +110,11 @@ void several(int zeta, BE::Tensor out, double Alpha, int8_t batch, bool _x) {
   row[0] = zeta, row[1] = Alpha, row[2] = batch, row[3] = _x;
 }"""
     return brainevent.load_cpp_inline("echo", "\n".join(['#include "brainevent/common.h"', *functions, several]))
+
+
+@pytest.fixture(scope="module", params=LANGUAGES)
+def echo_of_either(request):
+    return request.getfixturevalue("echo") if request.param == "cpp" else cuda_sources.echo()
 
 
 def numpy_type(kind):
@@ -118,22 +130,22 @@ def echoed(echo, kind, value):
 @pytest.mark.parametrize("kind", INTEGERS)
 @settings(max_examples=6)
 @given(data=st.data())
-def test_integers_arrive_or_are_refused(echo, kind, data):
+def test_integers_arrive_or_are_refused(echo_of_either, kind, data):
     limits = np.iinfo(kind)
     value = data.draw(st.integers(-(2**65), 2**65) | st.integers(int(limits.min) - 2, int(limits.max) + 2))
     if limits.min <= value <= limits.max:
-        assert int(echoed(echo, kind, value)) == value
+        assert int(echoed(echo_of_either, kind, value)) == value
     else:
         with pytest.raises(KernelArgumentError, match=f"which {kind} cannot represent; pass a whole number"):
-            echoed(echo, kind, value)
+            echoed(echo_of_either, kind, value)
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16", "bfloat16"])
 @settings(max_examples=6)
 @given(value=st.floats(-6e4, 6e4) | st.sampled_from([np.inf, -np.inf, np.nan, 0.0, -0.0]))
-def test_floats_are_rounded_as_numpy_does(echo, kind, value):
+def test_floats_are_rounded_as_numpy_does(echo_of_either, kind, value):
     expected = numpy_type(kind).type(value)
-    assert echoed(echo, kind, value).tobytes() == expected.tobytes()
+    assert echoed(echo_of_either, kind, value).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -159,21 +171,32 @@ def test_what_a_type_cannot_hold_is_refused_in_words(echo, kind, value, words):
         echoed(echo, kind, value)
 
 
-def test_numbers_of_other_types_pass_if_they_are_the_same_number(echo):
-    assert echoed(echo, "int8", 3.0) == 3
-    assert echoed(echo, "float32", 7) == 7
-    assert echoed(echo, "float64", np.float32(0.5)) == 0.5
-    assert echoed(echo, "int64", np.uint8(200)) == 200
-    assert echoed(echo, "bool", np.bool_(True))
+def test_numbers_of_other_types_pass_if_they_are_the_same_number(echo_of_either):
+    assert echoed(echo_of_either, "int8", 3.0) == 3
+    assert echoed(echo_of_either, "float32", 7) == 7
+    assert echoed(echo_of_either, "float64", np.float32(0.5)) == 0.5
+    assert echoed(echo_of_either, "int64", np.uint8(200)) == 200
+    assert echoed(echo_of_either, "bool", np.bool_(True))
 
 
-def test_half_precision_may_be_given_as_its_bits(echo):
-    assert echoed(echo, "float16", np.uint16(0x3C00)) == 1.0
-    assert echoed(echo, "bfloat16", np.uint16(0x3F80)) == 1.0
+@pytest.mark.covering(strength=1)
+@pytest.mark.parametrize("kind", CPP_TYPES)
+def test_plain_calls_pass_attributes_of_every_type(request, echo_of_either, kind):
+    exact = numpy_type(kind).type(1)
+    plain = exact.view(np.uint16) if kind.endswith("float16") else exact
+    name = {"cpp": "echo", "cuda": "cuda_echo"}[request.node.callspec.params["echo_of_either"]]
+    with jax.enable_x64(True):
+        call = jax.ffi.ffi_call(f"{name}.echo_{kind}", jax.ShapeDtypeStruct((), exact.dtype))
+        assert np.asarray(call(value=plain))[()] == exact
 
 
-def test_zero_and_minus_zero_are_two_values_to_a_cache(echo):
-    call = lambda value: echo.echo_float32(outs=jax.ShapeDtypeStruct((), jnp.float32), value=value)
+def test_half_precision_may_be_given_as_its_bits(echo_of_either):
+    assert echoed(echo_of_either, "float16", np.uint16(0x3C00)) == 1.0
+    assert echoed(echo_of_either, "bfloat16", np.uint16(0x3F80)) == 1.0
+
+
+def test_zero_and_minus_zero_are_two_values_to_a_cache(echo_of_either):
+    call = lambda value: echo_of_either.echo_float32(outs=jax.ShapeDtypeStruct((), jnp.float32), value=value)
     assert [np.signbit(call(value)).item() for value in (0.0, -0.0, 0.0)] == [False, True, False]
 
 
@@ -254,12 +277,18 @@ def test_plain_ffi_calls_report_what_is_wrong(mod):
 # ---- transformations ------------------------------------------------------------------------------------------------
 
 
+def test_several_results_of_a_batch(mod):
+    outs = jax.ShapeDtypeStruct((), jnp.float32)
+    total = jax.vmap(lambda x: mod.sum_and_largest(x, outs=[outs, outs])[0])(jnp.arange(6.0).reshape(2, 3))
+    np.testing.assert_array_equal(total, [3, 12])
+
+
 @settings(max_examples=8)
+@example(sizes=[2, 3, 4], axes=[True, False, True, True, False, True])
 @given(sizes=st.lists(st.integers(0, 4), min_size=1, max_size=3), axes=st.lists(st.booleans(), min_size=6, max_size=6))
-def test_any_nesting_of_vmap_is_one_native_loop(sizes, axes):
-    mod, call = basics(), None
+def test_any_nesting_of_vmap_is_one_native_loop(either, sizes, axes):
     a, b = jnp.arange(3.0), jnp.arange(3.0) * 10
-    call, expected = (lambda a, b: mod.add(a, b, outs=like(a))), (lambda a, b: a + b)
+    call, expected = (lambda a, b: either.add(a, b, outs=like(a))), (lambda a, b: a + b)
     for level, size in enumerate(sizes):
         mapped = [axes[2 * level], axes[2 * level + 1]]
         if not any(mapped):
@@ -270,7 +299,7 @@ def test_any_nesting_of_vmap_is_one_native_loop(sizes, axes):
         b = jnp.stack([b - i for i in range(size)] or [b])[:size] if mapped[1] else b
     result = jax.jit(call)(a, b)
     np.testing.assert_array_equal(result, expected(a, b))
-    assert jax.jit(call).lower(a, b).as_text().count("custom_call") == 1
+    assert jax.jit(call).lower(a, b).as_text().count("custom_call @") == 1
 
 
 def test_elements_of_no_bytes_are_batched_too(mod):
@@ -281,16 +310,14 @@ def test_elements_of_no_bytes_are_batched_too(mod):
     )
 
 
-def test_a_vmap_method_gives_the_whole_batch(mod):
+def test_a_vmap_method_gives_the_whole_batch(request, either):
     x = jnp.arange(6.0).reshape(2, 3)
-    outs = jax.ShapeDtypeStruct((), jnp.float32)
-    loop = jax.vmap(lambda x: mod.sum_and_largest(x, outs=[outs, outs])[0])(x)
-    np.testing.assert_array_equal(loop, [3, 12])
     shapes = jax.vmap(
-        lambda x: mod.describe(x, outs=jax.ShapeDtypeStruct((21,), jnp.int32), vmap_method="broadcast_all")
+        lambda x: either.describe(x, outs=jax.ShapeDtypeStruct((21,), jnp.int32), vmap_method="broadcast_all")
     )(x)
     assert shapes.ravel()[:7].tolist() == [1, 2, 6, 24, 4, 2, 3]
-    plain = jax.ffi.ffi_call("basics.copy", like(x[0]), vmap_method="broadcast_all")
+    name = {"cpp": "basics", "cuda": "cuda_basics"}[request.node.callspec.params["either"]]
+    plain = jax.ffi.ffi_call(f"{name}.copy", like(x[0]), vmap_method="broadcast_all")
     np.testing.assert_array_equal(jax.vmap(plain)(x), x)
 
 

@@ -6,11 +6,9 @@ import re
 
 import jax
 import jax.numpy as jnp
-import ml_dtypes
 import numpy as np
 import pytest
-from cpp_sources import DTYPE_CODES, DTYPES
-from cuda_sources import COUNTING, ECHO, KINDS, basics
+from cuda_sources import COUNTING, basics
 from programs import run_program
 
 import brainevent
@@ -26,11 +24,6 @@ def like(x):
 @pytest.fixture(scope="module")
 def mod():
     return basics()
-
-
-@pytest.fixture(scope="module")
-def echo():
-    return brainevent.load_cuda_inline("cuda_echo", ECHO)
 
 
 @pytest.fixture
@@ -72,18 +65,6 @@ def test_from_a_string_or_a_file_to_a_call(tmp_path):
     np.testing.assert_array_equal(by_dict.vector_sum(a, b, outs=like(a)), np.full(1024, 3.0))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(), (3,), (0,), (2, 3), (1,) * 8], ids=str)
-def test_every_dtype_and_rank_arrives_whole(mod, dtype, shape):
-    with jax.enable_x64(True):
-        x = jnp.asarray(np.random.default_rng(0).integers(0, 2, shape)).astype(dtype)
-        result = jax.jit(lambda x: mod.copy(x, outs=like(x)))(x)
-        assert result.dtype == x.dtype
-        np.testing.assert_array_equal(np.asarray(result), np.asarray(x))
-        row = np.asarray(mod.describe(x, outs=jax.ShapeDtypeStruct((4,), jnp.int32)))
-        assert row.tolist() == [DTYPE_CODES[dtype], len(shape), x.size, x.nbytes]
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_dispatch_chooses_the_type(mod, dtype):
     with jax.enable_x64(True):
@@ -92,20 +73,6 @@ def test_dispatch_chooses_the_type(mod, dtype):
     i = jnp.arange(8)
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"FLOATING_AND_HALF: dtype int32 is not one of float16"):
         mod.add(i, i, outs=like(i)).block_until_ready()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_attributes_of_every_type_arrive(echo, kind):
-    values = [True, False] if kind == "bool" else [0, 1, 77, 127]
-    dtype = np.dtype(getattr(ml_dtypes, kind, None) or kind)
-    with jax.enable_x64(True):
-        outs = jax.ShapeDtypeStruct((), dtype)
-        for value in values:
-            result = np.asarray(echo.functions[f"echo_{kind}"](outs=outs, value=value))[()]
-            assert result.tobytes() == dtype.type(value).tobytes()
-        exact = dtype.type(1)
-        plain = exact.view(np.uint16) if kind.endswith("float16") else exact
-        assert np.asarray(jax.ffi.ffi_call(f"cuda_echo.echo_{kind}", outs)(value=plain))[()] == exact
 
 
 def test_a_wrong_attribute_is_reported(mod):
@@ -174,18 +141,6 @@ def test_a_batch_is_a_loop_in_the_handler_also_in_graphs(counting):
         assert counts[1] % 10 == 0
     else:
         assert list(counts) == [10 * 20 * 10, 0]
-
-
-def test_nested_batches(mod):
-    a, b = jnp.arange(24.0).reshape(2, 3, 4), jnp.arange(12.0).reshape(3, 4)
-    call = lambda x, y: mod.add(x, y, outs=like(x))
-    nested = jax.jit(jax.vmap(jax.vmap(call, (0, 0)), (0, None)))
-    np.testing.assert_array_equal(nested(a, b), a + b)
-    crossed = jax.jit(jax.vmap(jax.vmap(call, (None, 0)), (0, None)))
-    np.testing.assert_array_equal(crossed(b, b), b[:, None] + b[None])
-    np.testing.assert_array_equal(
-        jax.vmap(lambda x: mod.add(x, x, outs=like(x), vmap_method="broadcast_all"))(b), 2 * b
-    )
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------

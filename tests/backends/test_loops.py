@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops: Numba functions that Python calls, kept by content, with floats as in the rest of the program."""
 
+from pathlib import Path
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from programs import run_program
 
+import brainevent
 from brainevent.backends.numba import inner
-from brainevent.backends.numba.loops import Loop
-from brainevent.event.random import fixed_rows
+from brainevent.backends.numba.loops import Loop, files_of
 
 
 @inner
@@ -31,16 +34,37 @@ def test_missing_memory_is_an_error_and_denormals_are_flushed_in_loops_alone():
         assert smallest / np.float32(2) > 0
 
 
+CALLS = {
+    "connections are drawn": "brainevent.event.random.fixed_rows(2, 5, 2, seed=3)",
+    "coordinates are sorted": "brainevent.coo2csr(np.array([1, 0, 1]), np.array([2, 0, 1]), shape=(2, 3))[1]",
+    "rows are turned": "brainevent.CSR.fromdense(jnp.eye(3)).tocsc().indices",
+    "a drawn matrix is stored": "brainevent.JITCNormalR((1.5, 0.1, 0.5, 3), shape=(5, 7)).tocsr().indices",
+}
 AGAIN = """
+import jax.numpy as jnp, numpy as np, brainevent, brainevent.event.random
 from brainevent.backends.numba import loops
-from brainevent.event.random import fixed_rows
 def refuse(*_):
     raise AssertionError("compiled again")
 loops.compile_native = refuse
-print(fixed_rows(2, 5, 2, seed=3).tolist())
+for call in {calls}:
+    print(eval(call).tolist())
 """
 
 
-def test_a_later_process_compiles_no_random_connections():
-    drawn = fixed_rows(2, 5, 2, seed=3).tolist()
-    assert run_program(AGAIN).strip() == str(drawn)
+def test_a_later_process_compiles_no_loop():
+    """Nor does it load Numba's functions of a loop from elsewhere: there is one cache."""
+    names = {"brainevent": brainevent, "np": np, "jnp": jnp}
+    first = [str(eval(call, names).tolist()) for call in CALLS.values()]
+    assert run_program(AGAIN.format(calls=list(CALLS.values()))).splitlines() == first
+
+
+def test_a_loop_depends_on_the_files_that_its_own_imports():
+    event = Path(brainevent.__file__).parent / "event"
+
+    def names(file):
+        return [path.relative_to(event).as_posix() for path in files_of(event / file)]
+
+    assert names("csr/on_cpu_sorting.py") == ["csr/on_cpu_sorting.py"]
+    assert names("drawn/on_cpu_stored.py") == [
+        "drawn/numbers.py", "drawn/on_cpu.py", "drawn/on_cpu_stored.py", "drawn/tables.py", "precision.py",
+    ]  # fmt: skip

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parallel Numba kernels under every threading layer: never an abort, never a hang."""
 
+import ctypes
+
 import jax
 import jax.numpy as jnp
 import numba
@@ -9,7 +11,7 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import handler, internals
+from brainevent.backends.numba import handler, internals, runtime
 from brainevent.backends.numba.handler import ArraySpec
 
 STRESS = """
@@ -94,6 +96,32 @@ def test_the_number_of_threads_is_that_of_the_configuration():
         numba.set_num_threads(before)
         brainevent.config._numba_num_threads, brainevent.config.numba_thread_limit.value = None, 0
     assert set(np.asarray(f(x))) == {before}
+
+
+def test_a_kernel_leaves_the_number_of_threads_as_it_was(monkeypatch):
+    enter, leave, _ = runtime.prepare_parallel()
+    before = numba.get_num_threads()
+    monkeypatch.setattr(brainevent.config.numba_thread_limit, "value", 1)
+    entered = enter.ctypes(0)
+    assert (entered, numba.get_num_threads()) == (before, 1)
+    assert leave.ctypes(entered) == 0
+    assert numba.get_num_threads() == before > 0
+
+
+@pytest.mark.parametrize(("layer", "one_at_a_time"), [("workqueue", True), ("omp", False)])
+def test_one_kernel_at_a_time_enters_a_layer_that_two_would_abort(monkeypatch, layer, one_at_a_time):
+    runtime.prepare_parallel()
+    monkeypatch.setattr(numba, "threading_layer", lambda: layer)
+    monkeypatch.setattr(runtime.llvm, "add_symbol", lambda *_: None)  # kernels keep what they have
+    enter, leave, mutex = runtime.prepare_parallel.__wrapped__()
+    assert bool(mutex) == one_at_a_time
+    is_locked = lambda: bool(mutex) and ctypes.CDLL(None).pthread_mutex_trylock(ctypes.c_void_p(mutex)) != 0
+    enter.ctypes(0)
+    assert is_locked() == one_at_a_time
+    leave.ctypes(0)
+    assert not is_locked()
+    if mutex:
+        ctypes.CDLL(None).pthread_mutex_unlock(ctypes.c_void_p(mutex))  # which `is_locked` has taken
 
 
 def test_no_parallel_loop_takes_pythons_lock():

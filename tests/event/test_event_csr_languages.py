@@ -61,6 +61,27 @@ def test_products(language, transpose, homogeneous, size):
             close(found, sparse.product(x, transpose=transpose, event=True), dtype)
 
 
+@every_language
+@both_ways
+def test_one_weight_that_is_no_number_is_in_no_sum_without_events(language, transpose):
+    sparse = compressed(2, 9, 12, 4, homogeneous=True)
+    x = operand(3, taken(sparse, transpose=transpose), None, "bool", 0.2)
+    options = {"shape": sparse.shape, "transpose": transpose, "backend": language}
+    found = binary_csrmv(jnp.array([jnp.nan]), *sparse.indices, x, **options)
+    np.testing.assert_array_equal(jnp.isnan(found), binary_csrmv(jnp.ones(1), *sparse.indices, x, **options) > 0)
+    assert (found == 0).any()
+    assert jnp.isnan(found).any()
+
+
+@pytest.mark.covering(strength=1)
+@every_language
+def test_more_elements_of_a_result_than_a_block_has(language):
+    sparse = compressed(8, 2, 3000, 1100, homogeneous=False)
+    x = operand(9, 3000, None, "bool", 0.9)
+    found = binary_csrmv(sparse.weights, *sparse.indices, x, shape=sparse.shape, backend=language)
+    close(found, sparse.product(x, transpose=False, event=True))
+
+
 @pytest.mark.covering(strength=1)
 @every_language
 @both_ways
@@ -118,4 +139,4 @@ def test_the_simulator_of_numba_cuda_in_a_process_of_its_own():
     environment = program_environment(BRAINEVENT_EMULATE="1")
     finished = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "30 passed, 1 skipped" in finished.stdout
+    assert "33 passed, 1 skipped" in finished.stdout

@@ -128,7 +128,7 @@ def test_rows_that_are_long_enough(name, transpose, columns, k, connections):
 @both_ways
 @one_or_many
 def test_products_in_other_languages(language, transpose, homogeneous, emulating):
-    for seed in range(4):
+    for seed in (0, 7, 8):  # none is below the range, all are out of it, some are
         case = {"seed": seed, "m": 9, "k": 12, "connections": 4, "columns": None, "index": "int32"}
         how = {"homogeneous": homogeneous, "transpose": transpose, "event": True, "backend": language}
         assert_case("csr", **case, **how)

@@ -132,8 +132,11 @@ def test_a_device_of_its_own_memory_is_asked(monkeypatch):
 
 
 def test_nothing_is_refused_where_free_memory_is_unknown(monkeypatch):
+    monkeypatch.setattr(room, "_available", lambda: 10**6)
+    with pytest.raises(MemoryError, match="f: an array"):
+        room.check_room("f", "an array", 10**18)
     monkeypatch.setattr(room, "_available", lambda: None)
-    room.check_room("f", "an array", 10**18)
+    assert room.check_room("f", "an array", 10**18) is None
 
 
 @given(st.integers(0, 10**30))

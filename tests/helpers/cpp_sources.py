@@ -10,19 +10,10 @@ DTYPE_CODES = {
     "uint8": 8, "uint16": 9, "uint32": 10, "uint64": 11, "bool": 12, "complex64": 13, "complex128": 14,
 }  # fmt: skip
 
-BASICS = r"""
-#include <cstring>
-#include <stdexcept>
-#include "brainevent/common.h"
-
-// @BE copy arg ret
-void copy(const BE::Tensor x, BE::Tensor out) { std::memcpy(out.data_ptr(), x.data_ptr(), x.nbytes()); }
-
-// dtype, rank, elements, bytes, element size, then shape and strides
-// @BE describe arg ret
-void describe(const BE::Tensor x, BE::Tensor out) {
-  int32_t* row = out.data_ptr<int32_t>();
-  for (int64_t i = 0; i < out.numel(); ++i) row[i] = -1;
+# Writes dtype, rank, elements, bytes, element size, then shape and strides, into 21 integers.
+DESCRIBED = r"""
+static void describe_in(int32_t* row, const BE::Tensor& x) {
+  for (int i = 0; i < 21; ++i) row[i] = -1;
   row[0] = static_cast<int32_t>(x.dtype());
   row[1] = x.ndim();
   row[2] = x.numel_checked_int();
@@ -34,6 +25,22 @@ void describe(const BE::Tensor x, BE::Tensor out) {
     row[13 + i] = static_cast<int32_t>(x.stride(i));
   }
 }
+"""
+
+BASICS = (
+    r"""
+#include <cstring>
+#include <stdexcept>
+#include "brainevent/common.h"
+"""
+    + DESCRIBED
+    + r"""
+
+// @BE copy arg ret
+void copy(const BE::Tensor x, BE::Tensor out) { std::memcpy(out.data_ptr(), x.data_ptr(), x.nbytes()); }
+
+// @BE describe arg ret
+void describe(const BE::Tensor x, BE::Tensor out) { describe_in(out.data_ptr<int32_t>(), x); }
 
 // @BE add arg arg ret
 void add(const BE::Tensor a, const BE::Tensor b, BE::Tensor out) {
@@ -74,6 +81,12 @@ void fail(const BE::Tensor x, BE::Tensor out, int how) {
   BE_CHECK(how != 4);
 }
 """
+)
+
+CPP_TYPES = {
+    "bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t",
+    **{kind: f"{kind}_t" for kind in INTEGERS},
+}  # fmt: skip  # of attributes, which tests echo
 
 
 def basics() -> brainevent.CompiledModule:

@@ -3,12 +3,18 @@
 
 import functools
 
+from cpp_sources import CPP_TYPES, DESCRIBED
+
 import brainevent
 
-BASICS = r"""
+BASICS = (
+    r"""
 #include <cuda_runtime.h>
 #include <stdexcept>
 #include "brainevent/common.h"
+"""
+    + DESCRIBED
+    + r"""
 
 template <typename T>
 __global__ void add_kernel(const T* a, const T* b, T* out, int64_t n) {
@@ -45,8 +51,8 @@ void copy(const BE::Tensor x, BE::Tensor out, cudaStream_t stream) {
 
 // @BE describe arg ret stream
 void describe(const BE::Tensor x, BE::Tensor out, int64_t stream) {
-  const int32_t row[4] = {static_cast<int32_t>(x.dtype()), x.ndim(), x.numel_checked_int(),
-                          static_cast<int32_t>(x.nbytes())};
+  int32_t row[21];
+  describe_in(row, x);
   BE_CUDA_CHECK(cudaMemcpyAsync(out.data_ptr(), row, sizeof row, cudaMemcpyHostToDevice, (cudaStream_t)stream));
 }
 
@@ -90,6 +96,7 @@ void checked(const BE::Tensor x, BE::Tensor out, int64_t stream) {
   checked_kernel<<<1, 1, 0, (cudaStream_t)stream>>>(x.data_ptr<float>(), out.data_ptr<float>(), x.numel_checked_int());
 }
 """
+)
 
 # Counts on the host how often it was called, and how often while XLA recorded a graph.
 COUNTING = r"""
@@ -116,11 +123,6 @@ void count(const BE::Tensor x, BE::Tensor out, cudaStream_t stream) {
 }
 """
 
-KINDS = {
-    "bool": "bool", "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t",
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
-
 ECHO = '#include "brainevent/common.h"\n' + "\n".join(
     f"""
 __global__ void write_{kind}({cpp}* out, {cpp} value) {{ *out = value; }}
@@ -128,8 +130,14 @@ __global__ void write_{kind}({cpp}* out, {cpp} value) {{ *out = value; }}
 void echo_{kind}(BE::Tensor out, {cpp} value, int64_t stream) {{
   write_{kind}<<<1, 1, 0, (cudaStream_t)stream>>>(out.data_ptr<{cpp}>(), value);
 }}"""
-    for kind, cpp in KINDS.items()
+    for kind, cpp in CPP_TYPES.items()
 )
+
+
+@functools.cache
+def echo() -> brainevent.CompiledModule:
+    """Return the module of `ECHO`."""
+    return brainevent.load_cuda_inline("cuda_echo", ECHO)
 
 
 @functools.cache

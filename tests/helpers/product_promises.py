@@ -87,10 +87,11 @@ what_is_launched = pytest.mark.parametrize(
 
 def planned_product(folder, sparse, x, *, event=True, **options):
     """Return what is launched on a GPU for a product."""
-    on_gpu = importlib.import_module(f"brainevent.event.{folder}.on_gpu")
+    on_gpu = importlib.import_module(f"brainevent.event.{'csr' if folder == 'fixed' else folder}.on_gpu")
+    cuda_product = on_gpu.cuda_product_of_equal_rows if folder == "fixed" else on_gpu.cuda_product
     size = sparse.shape[1 if options["transpose"] else 0]
     out = jax.ShapeDtypeStruct((size, *x.shape[1:]), sparse.weights.dtype)
-    product = on_gpu.cuda_product([out], event=event, **options)
+    product = cuda_product([out], event=event, **options)
     return planned(lambda: product(sparse.weights, *sparse.indices, x))
 
 

@@ -25,7 +25,7 @@ def written_in(folder):
         yield from examples(ast.parse(path.read_text()), module)
 
 
-MADE = "brainevent.event.drawn.functions."  # six functions of each of three families, whose docstrings are filled in
+MADE = "brainevent.event.functions.drawn."  # six functions of each of three families, whose docstrings are filled in
 
 
 def collected_in(folder):

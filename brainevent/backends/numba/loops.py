@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import functools
 import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from .inner import inner
 from .internals import Dispatcher, compile_function, compiling, linked, optimized, target_context
 from .kept import address_of
 
-__all__ = ["FAILED", "Loop", "compile_native", "hash_of", "loop_of", "native_address"]
+__all__ = ["FAILED", "Loop", "compile_native", "files_of", "hash_of", "loop_of", "native_address"]
 
 _PREFIX = "brainevent_native_"
 _I64 = ir.IntType(64)
@@ -78,14 +79,36 @@ def compile_native(kernel: Dispatcher, words: int, name: str, flushes: bool = Fa
 
 
 def loop_of(path: str) -> Callable[[Callable[..., Any]], Loop]:
-    """Return a decorator that makes loops of functions in this file, which alone decides what they do."""
+    """Return a decorator that makes loops of functions in this file; what they do, it and its imports decide."""
     file = Path(path)
-    sources = functools.cache(lambda: hash_of([file]))
+    sources = functools.cache(lambda: hash_of(files_of(file)))
 
     def decorated(function: Callable[..., Any]) -> Loop:
         return Loop(f"{file.parent.name}_{function.__name__}", lambda: inner(function, error_model="numpy"), sources)
 
     return decorated
+
+
+def files_of(file: Path) -> list[Path]:
+    """Return a file and those of its room that it imports, directly or not; caches look at `backends/numba` itself."""
+    package = Path(__file__).parents[2]
+    room = package / file.relative_to(package).parts[0]
+    found, ahead = {file}, [file]
+    while ahead:
+        new = set(_imported(ahead.pop(), room)) - found
+        found |= new
+        ahead += new
+    return sorted(found)
+
+
+def _imported(file: Path, room: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            for path in (folder, *(folder / alias.name for alias in node.names)):
+                for known in (path.with_suffix(".py"), path / "__init__.py"):
+                    if room in known.parents and known.is_file():
+                        yield known
 
 
 @dataclass(eq=False)

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..._documented import documented
 from ...toolchain import cache
 from .module import CompiledModule, load
-from .texts import Functions, described, file_sources, inline_sources, module_name
+from .texts import LIBRARY, LOADED, NOT_LOADED, Functions, described, file_sources, inline_sources, module_name
 
 __all__ = ["load_cpp_file", "load_cpp_inline"]
 
 
+@documented(LOADED, NOT_LOADED, LIBRARY)
 def load_cpp_inline(
     name: str,
     cpp_sources: str | Sequence[str],
@@ -35,28 +37,12 @@ def load_cpp_inline(
     Each entry point becomes a function of the module, and the target "name.function" of `jax.ffi.ffi_call`.
 
     Args:
-        name: A name for the library.
         cpp_sources: The text, or several texts that are compiled as one.
-        functions: The entry points: None for those with a `// @BE` comment, a list of names, or a dictionary of names
-            and their tokens.
         extra_cflags: Options of the compiler.
-        extra_ldflags: Options of the linker.
-        extra_include_paths: Folders with headers.
-        build_directory: The folder to keep the library in; None for the cache.
-        verbose: Whether to print the compiler's commands and output.
-        force_rebuild: Whether to compile even if the cache has the library.
-        replace: Whether registered targets of the same names are replaced.
-        auto_register: Whether to register targets for `jax.ffi.ffi_call`.
-        target_prefix: What the names of targets begin with; None for `name`.
-
-    Returns:
-        The library, with a function for each entry point.
 
     Raises:
         CompilationError: If the compiler rejects the text.
         HostCompilerNotFoundError: If there is no compiler.
-        KernelError: If the declaration of an entry point cannot be read.
-        KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

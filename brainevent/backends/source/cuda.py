@@ -9,16 +9,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..._documented import documented
 from ...ffi.devices import cuda_capabilities
 from ...toolchain import cache
 from ...toolchain.architectures import gpu_architectures
 from ...toolchain.find import find_cuda_toolkit
 from .module import CompiledModule, load
-from .texts import Functions, described, directory_sources, file_sources, inline_sources, module_name
+from .texts import (
+    LIBRARY,
+    LOADED,
+    NOT_LOADED,
+    Functions,
+    described,
+    directory_sources,
+    file_sources,
+    inline_sources,
+    module_name,
+)
 
 __all__ = ["load_cuda_dir", "load_cuda_file", "load_cuda_inline"]
 
 
+@documented(LOADED, NOT_LOADED, LIBRARY)
 def load_cuda_inline(
     name: str,
     cuda_sources: str | Sequence[str],
@@ -44,34 +56,18 @@ def load_cuda_inline(
     `jax.ffi.ffi_call`.
 
     Args:
-        name: A name for the library.
         cuda_sources: The text, or several texts that are compiled as one.
-        functions: The entry points: None for those with a `// @BE` comment, a list of names, or a dictionary of names
-            and their tokens.
         extra_cuda_cflags: Options of nvcc.
-        extra_ldflags: Options of the linker.
-        extra_include_paths: Folders with headers.
-        build_directory: The folder to keep the library in; None for the cache.
-        verbose: Whether to print the compiler's commands and output.
         compute_capability: The GPUs to compile for, such as "8.6"; None for those here.
-        force_rebuild: Whether to compile even if the cache has the library.
-        replace: Whether registered targets of the same names are replaced.
-        auto_register: Whether to register targets for `jax.ffi.ffi_call`.
-        target_prefix: What the names of targets begin with; None for `name`.
         optimization_level: From 0 to 3.
         use_fast_math: Whether nvcc may replace exact mathematics by faster functions.
         allow_cuda_graph: Whether XLA may record calls in a CUDA graph. Pass False for entry points that do more than
             launch kernels: that allocate, wait, or read results on the host.
 
-    Returns:
-        The library, with a function for each entry point.
-
     Raises:
         ValueError: If there is no such optimization level.
         CompilationError: If nvcc rejects the text.
         NvccNotFoundError: If there is no nvcc.
-        KernelError: If the declaration of an entry point cannot be read.
-        KernelRegistrationError: If a target of the same name has other content, and `replace` is False.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -120,6 +116,14 @@ def load_cuda_inline(
     )
 
 
+_of_files = documented(
+    {"functions": "The entry points, as for `load_cuda_inline`."},
+    {"CompilationError": "If nvcc rejects the text.", "NvccNotFoundError": "If there is no nvcc."},
+    LIBRARY,
+)
+
+
+@_of_files
 def load_cuda_file(
     filepath: str | os.PathLike[str], functions: Functions = None, *, name: str | None = None, **kwargs: Any
 ) -> CompiledModule:
@@ -129,17 +133,11 @@ def load_cuda_file(
 
     Args:
         filepath: The path of the file.
-        functions: The entry points, as for `load_cuda_inline`.
         name: A name for the library; None for that of the file.
         **kwargs: The keywords of `load_cuda_inline`.
 
-    Returns:
-        The library, with a function for each entry point.
-
     Raises:
         FileNotFoundError: If there is no such file.
-        CompilationError: If nvcc rejects the text.
-        NvccNotFoundError: If there is no nvcc.
 
     Examples:
         >>> import brainevent
@@ -149,6 +147,7 @@ def load_cuda_file(
     return load_cuda_inline(name or module_name(sources, Path(filepath).stem), sources, functions, **kwargs)
 
 
+@_of_files
 def load_cuda_dir(
     directory: str | os.PathLike[str],
     functions: Functions = None,
@@ -161,18 +160,12 @@ def load_cuda_dir(
 
     Args:
         directory: The path of the folder.
-        functions: The entry points, as for `load_cuda_inline`.
         name: A name for the library; None for that of the folder.
         file_patterns: Patterns of `pathlib.Path.glob`; None for `["*.cu"]`. Files are sorted within each.
         **kwargs: The keywords of `load_cuda_inline`.
 
-    Returns:
-        The library, with a function for each entry point.
-
     Raises:
         FileNotFoundError: If there is no such folder, or no such file in it.
-        CompilationError: If nvcc rejects the text.
-        NvccNotFoundError: If there is no nvcc.
 
     Examples:
         >>> import brainevent

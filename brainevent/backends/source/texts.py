@@ -24,6 +24,9 @@ from ...toolchain.signature import resolve_functions
 from ...toolchain.wrap import Source
 
 __all__ = [
+    "LIBRARY",
+    "LOADED",
+    "NOT_LOADED",
     "Functions",
     "Sources",
     "described",
@@ -36,6 +39,26 @@ __all__ = [
 ]
 
 Functions = Mapping[str, Sequence[str]] | Sequence[str] | None
+
+# What docstrings of loaders say: arguments, errors and result.
+LOADED = {
+    "name": "A name for the library.",
+    "functions": "The entry points: None for those with a `// @BE` comment, a list of names, or a dictionary of names "
+    "and their tokens.",
+    "extra_ldflags": "Options of the linker.",
+    "extra_include_paths": "Folders with headers.",
+    "build_directory": "The folder to keep the library in; None for the cache.",
+    "verbose": "Whether to print the compiler's commands and output.",
+    "force_rebuild": "Whether to compile even if the cache has the library.",
+    "replace": "Whether registered targets of the same names are replaced.",
+    "auto_register": "Whether to register targets for `jax.ffi.ffi_call`.",
+    "target_prefix": "What the names of targets begin with; None for `name`.",
+}
+NOT_LOADED = {
+    "KernelError": "If the declaration of an entry point cannot be read.",
+    "KernelRegistrationError": "If a target of the same name has other content, and `replace` is False.",
+}
+LIBRARY = "The library, with a function for each entry point."
 
 
 @dataclass(frozen=True)

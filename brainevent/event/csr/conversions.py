@@ -245,7 +245,7 @@ def _turned(where: str, indptr: Any, indices: Any, shape: tuple[int, int], inclu
     indptr, indices = checked_indices(where, "indptr", indptr, 1), checked_indices(where, "indices", indices, 1)
     check_compressed(where, indices, indptr, slices=shape[0], bound=shape[1])
     if _known(indptr) and _known(indices):
-        from .on_host import sort_by_column
+        from .on_cpu_sorting import sort_by_column
 
         starts, rows, order = _room(where, indices, shape[1])
         sort_by_column(np.asarray(indices), np.asarray(indptr), starts, rows, order)
@@ -267,7 +267,7 @@ def _sorted(where: str, named_keys: Any, named_others: Any, shape: tuple[int, in
         check_indices(where, name, x, bound)
     if not (_known(keys) and _known(others)):
         return _sorted_in_trace(keys, others, shape[0])
-    from .on_host import sort_by_key
+    from .on_cpu_sorting import sort_by_key
 
     starts, sorted_others, order = _room(where, others, shape[0])
     sort_by_key(np.asarray(keys), np.asarray(others), starts, sorted_others, order)

@@ -21,7 +21,7 @@ from ...toolchain.architectures import gpu_architectures
 from ..on_gpu import WARP, cut, definitions, operand, power_of_two, source, whole_warps
 from ..precision import precise
 
-__all__ = ["cuda_product"]
+__all__ = ["cuda_product", "cuda_product_of_equal_rows"]
 
 _WARPS = 2**13  # about those that a large GPU holds: with fewer, each takes fewer rows
 _ROWS = 64  # from which a warp takes the active ones, at most
@@ -105,6 +105,19 @@ def cuda_product(
         else:
             found = _by_warps(out, operands, types, flags, numbers, transpose=transpose, slices=slices)
         return [found.astype(out.dtype)]
+
+    return product
+
+
+def cuda_product_of_equal_rows(
+    outs: Sequence[Any], *, transpose: bool, event: bool, **variant: Any
+) -> Callable[..., Any]:
+    """Return the product with equally long rows as a JAX function of weights, indices and x."""
+
+    def product(weights: Any, indices: Any, x: Any) -> list[Any]:
+        how = {"transpose": transpose, "event": event, "indexed": False, "connections": indices.shape[1]}
+        flat = indices.reshape(indices.size)
+        return cuda_product(outs, **how, **variant)(weights.reshape(weights.size), flat, flat, x)
 
     return product
 

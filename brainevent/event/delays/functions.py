@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import jax
 
+from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike
+from .. import entries
 from ..description import Shape
 from ..structure import checked_shape
 from .calls import ROWS, delivered, taken
@@ -14,6 +16,19 @@ from .layout import CSRDelayLayout
 __all__ = ["csr_delay_deliver", "csr_delay_deliver_layout", "take_arrivals"]
 
 
+_documented = documented(
+    entries.COMPRESSED
+    | {
+        "ring": "Floating sums of what is on its way, (slots, k).",
+        "events": "Events in any form, booleans, or real numbers whose nonzero values are events, (m,).",
+        "t": "The number of the step, an integer scalar.",
+        "weighted": "Whether the values of events count; None for what their form says.",
+    },
+    {"KernelFallbackExhaustedError": entries.CHECKED["KernelFallbackExhaustedError"]},
+)
+
+
+@_documented
 def csr_delay_deliver(
     ring: ArrayLike,
     events: EventLike,
@@ -34,16 +49,7 @@ def csr_delay_deliver(
     `take_arrivals`.
 
     Args:
-        ring: Floating sums of what is on its way, (slots, k).
-        events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         delays: Whole numbers of steps, int32 or int64, from 1 to `slots - 1`: (nse,), or a single one for all elements.
-        t: The number of the step, an integer scalar.
-        shape: The shape of the matrix, (m, k).
-        weighted: Whether the values of events count; None for what their form says.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The new ring, (slots, k).
@@ -53,7 +59,6 @@ def csr_delay_deliver(
         ValueError: If delays are out of range (under `jit` they wrap around the ring), or `weighted` contradicts the
             form of the events.
         ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -70,6 +75,7 @@ def csr_delay_deliver(
     return delivered(ROWS, where, ring, events, data, (indices, indptr), delays, t, shape, weighted, backend)
 
 
+@_documented
 def csr_delay_deliver_layout(
     ring: ArrayLike,
     events: EventLike,
@@ -83,11 +89,7 @@ def csr_delay_deliver_layout(
 
     Args:
         ring: Floating sums of what is on its way, (slots, k), with as many slots as the layout was built for.
-        events: Events in any form, booleans, or real numbers whose nonzero values are events, (m,).
         layout: What `CSRDelayLayout.build` returned.
-        t: The number of the step, an integer scalar.
-        weighted: Whether the values of events count; None for what their form says.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The new ring, (slots, k).
@@ -95,7 +97,6 @@ def csr_delay_deliver_layout(
     Raises:
         TypeError: If `layout` is not a `CSRDelayLayout`, the ring is not floating, or `t` is not an integer.
         ShapeError: If the ring has another number of slots.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -113,23 +114,18 @@ def csr_delay_deliver_layout(
     return layout.deliver(ring, events, t, weighted=weighted, backend=backend)
 
 
+@_documented
 def take_arrivals(ring: ArrayLike, t: ArrayLike, *, backend: str | None = None) -> tuple[jax.Array, jax.Array]:
     """Return what arrives in a step, and the ring with the slot of that step set to zero.
 
     In a compiled loop the ring is changed in place. If a loop reads and clears the slot by indexing, XLA on the CPU
     copies the whole ring in each step.
 
-    Args:
-        ring: Floating sums of what is on its way, (slots, k).
-        t: The number of the step, an integer scalar.
-        backend: The name of the kernel to use; None for the default.
-
     Returns:
         What lies in slot `t % slots`, (k,), and the new ring, (slots, k).
 
     Raises:
         TypeError: If the ring is not floating, or `t` is not an integer.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

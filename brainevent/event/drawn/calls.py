@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ... import _units as units
 from ..calls import checked_x, multiplied
@@ -20,13 +21,14 @@ from ..form import split_operand
 from ..laws.products import EVENTS, NUMBERS
 from ..laws.values import VALUES
 from ..laws.whole import WHOLE
-from ..room import check_array
-from ..structure import checked_indptr, checked_shape
+from ..room import check_array, check_places, check_room
+from ..structure import checked_indptr, checked_shape, known_on_host
 from ..synapses.calls import values
 from ..table import apply
 from .checked import drawn_from, numbers_of_weights, weights_of
 from .format import JITU, tables
-from .numbers import cut_tables, element_weights
+from .format import given as operands_of
+from .numbers import SCALAR, cut_tables, element_weights
 
 __all__ = ["dense", "product", "stored", "times", "whole"]
 
@@ -94,12 +96,32 @@ def whole(of: Description, weights: Any, drawn: Any, shape: Shape, *, by_rows: b
 
 def stored(form: Format, where: str, weights: Any, drawn: Any, shape: Shape) -> tuple[Any, list[jax.Array]]:
     """Return a weight for each element of a matrix, line by line, and the columns and pointers of lines."""
-    from .on_cpu_stored import elements_of
-
     weights, unit = units.split(weights)
-    indptr, columns, words = elements_of(where, drawn, shape)
+    indptr, columns, words = _elements(where, drawn, shape)
     found = element_weights(form.drawn or 0, weights, cut_tables(tables())[1], jnp.asarray(words))
     return units.join(found, unit), [jnp.asarray(columns), checked_indptr(where, indptr, columns.size)]
+
+
+def _elements(where: str, drawn: Any, shape: Shape) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return row pointers, ascending columns, and the words of weights; not under tracing."""
+    drawn = known_on_host(where, drawn)
+    from .on_cpu_stored import count_rows, fill_rows
+
+    prob = np.clip(np.nan_to_num(drawn[7:8].view(np.float32)[0]), 0, 1)
+    about = int(float(prob) * shape[0] * shape[1])  # counting very many takes hours
+    check_room(where, f"about {about} elements", 8 * about + 8 * shape[0], on_host=True)
+    with jax.ensure_compile_time_eval():
+        structure = [np.asarray(x) for x in operands_of(SCALAR, jnp.ones(1), jnp.asarray(drawn), tables())[1]]
+    plan, logarithms = structure[0], structure[1].view(np.uint64)
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    count_rows(plan, logarithms, shape[1], indptr)
+    indptr = np.cumsum(indptr)
+    number = int(indptr[-1])
+    check_room(where, f"{number} elements", 8 * number + 8 * shape[0], on_host=True)
+    check_places(where, f"{number} elements", number)
+    columns, words = np.empty(number, np.int32), np.empty(number, np.uint32)
+    fill_rows(plan, logarithms, shape[1], indptr, columns, words)
+    return indptr, columns, words
 
 
 def times(where: str, y: Any, w: Any, matrix: Any, *, of_columns: bool, backend: str | None) -> Any:

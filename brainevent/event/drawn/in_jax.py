@@ -68,14 +68,14 @@ def _reference(run: Callable[..., Any]) -> Callable[..., Any]:
     """Return `run(weights, drawn, *rest, all_steps=...)` with the steps that it needs; derivatives use all steps."""
 
     @jax.custom_jvp
-    def found(weights: Any, drawn: Any, *rest: Any) -> Any:
+    def result(weights: Any, drawn: Any, *rest: Any) -> Any:
         return run(weights, drawn, *rest, all_steps=False)
 
-    @found.defjvp
+    @result.defjvp
     def tangent(primals: Any, tangents: Any) -> Any:
-        return found(*primals), jax.jvp(lambda *given: run(*given, all_steps=True), primals, tangents)[1]
+        return result(*primals), jax.jvp(lambda *given: run(*given, all_steps=True), primals, tangents)[1]
 
-    return found
+    return result
 
 
 def product(of: Description, kind: int) -> Callable[..., list[Any]]:

@@ -41,13 +41,14 @@ def _product(of: Description, *, outs: Sequence[Any], shape: Any = None, **optio
     from ..coo import on_gpu as coo
     from ..csr import on_gpu as csr
     from ..dense import on_gpu as dense
-    from ..fixed import on_gpu as fixed
 
     if of.format.drawn is not None:
         return _drawn(of, outs=outs, **options)
     how: dict[str, Any] = {} if of.format is DENSE else {"event": of.law.event, "silent": of.law is VALUED}
     how |= {"indexed": of.indexed} if of.format is CSR else {}
-    rooms: Any = {CSR: csr, FIXED: fixed, COORDINATES: coo, DENSE: dense}
+    if of.format is FIXED:
+        return csr.cuda_product_of_equal_rows(outs, **how, **options)
+    rooms: Any = {CSR: csr, COORDINATES: coo, DENSE: dense}
     return rooms[of.format].cuda_product(outs, **how, **options)
 
 

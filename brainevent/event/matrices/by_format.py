@@ -10,7 +10,9 @@ import jax
 import numpy as np
 
 from ... import _units as units
+from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree
+from .. import entries
 from ..csr.format import CSR
 from ..description import Description, Format, Law, Shape
 from .base import TURNED, DataRepresentation
@@ -18,6 +20,17 @@ from .base import TURNED, DataRepresentation
 __all__ = ["ByFormat", "build_weight_indices", "precompute_weight_indices"]
 
 CutMatrix = TypeVar("CutMatrix", bound="ByFormat")
+
+
+_of_updates = documented(
+    entries.BOUNDS,
+    {
+        "TypeError": "If traces are complex.",
+        "ShapeError": "If the shapes do not fit the matrix.",
+        "ValueError": "If the matrix has one weight for all elements.",
+    },
+    "The matrix with the new weights.",
+)
 
 
 class ByFormat(DataRepresentation):
@@ -106,6 +119,7 @@ class ByFormat(DataRepresentation):
 
     # ---- plasticity
 
+    @_of_updates
     def update_on_pre(
         self,
         pre_spike: ArrayLike,
@@ -122,20 +136,6 @@ class ByFormat(DataRepresentation):
         Args:
             pre_spike: Booleans, or real numbers whose nonzero values are spikes, (m,).
             post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (k,).
-            w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
-                None for none.
-            w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become
-                `w_max`.
-            after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in
-                place.
-
-        Returns:
-            The matrix with the new weights.
-
-        Raises:
-            TypeError: If traces are complex.
-            ShapeError: If the shapes do not fit the matrix.
-            ValueError: If the matrix has one weight for all elements.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -147,6 +147,7 @@ class ByFormat(DataRepresentation):
         """
         return self._updated(False, pre_spike, post_trace, (w_min, w_max), after)
 
+    @_of_updates
     def update_on_post(
         self,
         pre_trace: ArrayLike,
@@ -164,20 +165,6 @@ class ByFormat(DataRepresentation):
         Args:
             pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (m,).
             post_spike: Booleans, or real numbers whose nonzero values are spikes, (k,).
-            w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights;
-                None for none.
-            w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become
-                `w_max`.
-            after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in
-                place.
-
-        Returns:
-            The matrix with the new weights.
-
-        Raises:
-            TypeError: If traces are complex.
-            ShapeError: If the shapes do not fit the matrix.
-            ValueError: If the matrix has one weight for all elements.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import _units as units
+from ..._documented import documented
 from ...typing import ArrayLike, DTypeLike
+from .. import entries
 from .. import random as connectivity
 from ..csr.format import CSR
 from ..description import Description
@@ -34,6 +36,7 @@ from .solve import solved
 __all__ = ["Compressed"]
 
 
+@documented(entries.STORED, entries.OF_STORED | entries.INDPTR)
 class Compressed(ByFormat):
     """A matrix that is cut along an axis: `indptr` says where each slice begins, `indices` where its elements lie.
 
@@ -42,19 +45,8 @@ class Compressed(ByFormat):
             SciPy.
         indices: The place of each element in its slice, int32 or int64, (nse,).
         indptr: Where each slice begins among the elements, int32 or int64, with one more element than there are slices.
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
         indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the indices of each slice are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
-
-    Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the number of weights is neither one nor that of the elements.
     """
 
     indices: jax.Array
@@ -101,6 +93,7 @@ class Compressed(ByFormat):
             self.precompute_weight_indices()
 
     @classmethod
+    @documented(entries.STORED, entries.OF_DENSE, "The matrix.")
     def fromdense(
         cls,
         mat: ArrayLike,
@@ -114,19 +107,7 @@ class Compressed(ByFormat):
         """Store the nonzero elements of a dense matrix.
 
         Args:
-            mat: A dense matrix, (m, k), or a quantity of one.
-            nse: How many elements to store; needed under `jax.jit`.
-            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
             indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
-            backend: The name of the kernel for products; None for the default.
-            precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            TypeError: If the matrix is not floating.
-            ValueError: If it does not have two dimensions, or `nse` does not fit it.
         """
         where = cls.__name__
         dense = checked_dense(where, mat)

@@ -9,7 +9,9 @@ from typing import Any, Self
 import jax
 
 from ... import _units as units
+from ..._documented import documented
 from ...typing import ArrayLike, DTypeLike
+from .. import entries
 from ..coo.format import COORDINATES
 from ..description import Description
 from ..laws.updates import UPDATES
@@ -25,6 +27,7 @@ __all__ = ["COO"]
 
 @named_format
 @register_pair
+@documented(entries.STORED, entries.OF_STORED)
 class COO(ByFormat):
     """A matrix of elements `data[i]` at `(row[i], col[i])`, in any order; products read all of them.
 
@@ -35,16 +38,9 @@ class COO(ByFormat):
         data: Floating weights, (nse,), or one weight for all elements.
         row: The row of each stored element, int32 or int64, (nse,).
         col: The column of each stored element, int32 or int64, (nse,).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
-        check_structure: Whether to validate the indices.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
 
     Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or `row` and `col` have different lengths.
-        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -94,24 +90,11 @@ class COO(ByFormat):
         self._hold(data, structure, size, backend, buffers, within=indices_within)
 
     @classmethod
+    @documented(entries.STORED, entries.OF_DENSE, "The matrix.")
     def fromdense(
         cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = "auto", backend: str | None = None
     ) -> Self:
-        """Store the nonzero elements of a dense matrix.
-
-        Args:
-            mat: A dense matrix, (m, k), or a quantity of one.
-            nse: How many elements to store; needed under `jax.jit`.
-            index_dtype: int32, int64, or "auto" for the smaller one that is large enough.
-            backend: The name of the kernel for products; None for the default.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            TypeError: If the matrix is not floating.
-            ValueError: If it does not have two dimensions, or `nse` does not fit it.
-        """
+        """Store the nonzero elements of a dense matrix."""
         dense = checked_dense("COO", mat)
         data, row, col = dense_elements("COO", dense, nse)
         structure = (

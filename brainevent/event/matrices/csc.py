@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._documented import documented
 from ...typing import ArrayLike, IndexLike
+from .. import entries
 from ..saved import register_pair
 from .compressed import Compressed
 from .conversions import named_format
@@ -16,6 +18,7 @@ __all__ = ["CSC"]
 
 @named_format
 @register_pair
+@documented(entries.STORED, entries.OF_STORED | entries.INDPTR)
 class CSC(Compressed):
     """A matrix in compressed sparse columns: column j has the rows `indices[indptr[j]:indptr[j + 1]]`.
 
@@ -25,19 +28,8 @@ class CSC(Compressed):
         data: Floating weights, (nse,), or one weight for all elements.
         indices: The row of each stored element, int32 or int64, (nse,).
         indptr: Where each column begins among the stored elements, int32 or int64, (k + 1,).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
         indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the rows of each column are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
-
-    Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -10,7 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._documented import documented
 from ...typing import ArrayLike, IndexLike, PyTree
+from .. import entries
+from ..description import Description
 from ..saved import register_pair
 from ..structure import as_indices, known_on_host
 from .base import TURNED
@@ -25,8 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["CSR"]
 
 
+_applied = documented(
+    entries.EDGES,
+    {
+        "ValueError": "If `edge_state` is None, and one weight serves all synapses.",
+        "TypeError": entries.RULES["TypeError"],
+        "ShapeError": "If the shapes do not fit the matrix.",
+    },
+    "The tree of `edge_state`, with the same dtypes and units.",
+)
+
+
 @named_format
 @register_pair
+@documented(entries.STORED, entries.OF_STORED | entries.INDPTR)
 class CSR(Compressed):
     """A matrix in compressed sparse rows: row i has the columns `indices[indptr[i]:indptr[i + 1]]`.
 
@@ -37,19 +52,8 @@ class CSR(Compressed):
         data: Floating weights, (nse,), or one weight for all elements.
         indices: The column of each stored element, int32 or int64, (nse,).
         indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
         indptr_dtype: int32, int64, or "auto" for the smaller one that is large enough.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the columns of each row are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
-
-    Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -65,6 +69,7 @@ class CSR(Compressed):
     _axis = 0
     _called = ("csrmv_dt2t", "csrmm_dt2t")
 
+    @_applied
     def apply_on_pre(
         self, rule: Callable[..., PyTree], pre_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any
     ) -> PyTree:
@@ -73,19 +78,8 @@ class CSR(Compressed):
         The result is a state, and not a matrix: pass it to `with_data` if it is one of weights.
 
         Args:
-            rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
-                one.
             pre_spike: Booleans, or real numbers whose nonzero values are spikes, (m,).
-            edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
             **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_pre`.
-
-        Returns:
-            The tree of `edge_state`, with the same dtypes and units.
-
-        Raises:
-            ValueError: If `edge_state` is None, and one weight serves all synapses.
-            TypeError: If the rule returns another structure.
-            ShapeError: If the shapes do not fit the matrix.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -100,6 +94,7 @@ class CSR(Compressed):
         state = self._state("CSR.apply_on_pre", edge_state)
         return csr_apply_on_pre(rule, state, self.indices, self.indptr, pre_spike, shape=self.shape, **values)
 
+    @_applied
     def apply_on_post(
         self, rule: Callable[..., PyTree], post_spike: ArrayLike, *, edge_state: PyTree = None, **values: Any
     ) -> PyTree:
@@ -108,19 +103,8 @@ class CSR(Compressed):
         After `precompute_weight_indices()` the rule is computed for these synapses alone, if there are many.
 
         Args:
-            rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old
-                one.
             post_spike: Booleans, or real numbers whose nonzero values are spikes, (k,).
-            edge_state: A tree of arrays, (nse, ...), in the order of `data`; None for the data.
             **values: `pre_vals`, `post_vals` and `params`, as for `csr_apply_on_post`.
-
-        Returns:
-            The tree of `edge_state`, with the same dtypes and units.
-
-        Raises:
-            ValueError: If `edge_state` is None, and one weight serves all synapses.
-            TypeError: If the rule returns another structure.
-            ShapeError: If the shapes do not fit the matrix.
 
         Examples:
             >>> import jax.numpy as jnp, brainevent
@@ -147,10 +131,11 @@ class CSR(Compressed):
         return self
 
     def _rows(self, chosen: jax.Array) -> Any:
-        from ..csr.functions import sliced_rows
+        from ..calls import sliced_rows
+        from ..laws.copies import COPIED
 
         how = (self.shape, self.backend, self.indices_within)
-        return sliced_rows(self.data, self.indices, self.indptr, chosen, *how)
+        return sliced_rows(Description(self._format, COPIED), self.data, self._arrays, chosen, *how)
 
     def slice_rows(self, index: IndexLike | slice) -> CSR:
         self._look("CSR.slice_rows")

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import _units as units
+from ..._documented import documented
 from ...typing import ArrayLike, DTypeLike, IndexLike
+from .. import entries
 from ..dense.format import DENSE
 from ..description import Description
 from ..laws.updates import UPDATES
@@ -32,14 +34,13 @@ __all__ = ["Dense"]
 
 
 @register_pair
+@documented(entries.STORED)
 class Dense(ByFormat):
     """A matrix that stores every element; products with events read only the rows, or columns, of events.
 
     Args:
         data: Floating weights, (m, k), or one weight for all elements of a `shape`; or a sparse matrix of SciPy.
         shape: The shape of the matrix, (m, k); None for that of the data.
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
 
     Raises:
         TypeError: If the data are not floating.
@@ -80,15 +81,11 @@ class Dense(ByFormat):
         self._hold(units.join(weights, unit), (), size, backend, buffers)
 
     @classmethod
+    @documented(entries.STORED)
     def fromdense(
         cls, mat: ArrayLike, *, backend: str | None = None, buffers: Mapping[str, Any] | None = None
     ) -> Dense:
         """Make a matrix from an array.
-
-        Args:
-            mat: A dense matrix, (m, k), or a quantity of one.
-            backend: The name of the kernel for products; None for the default.
-            buffers: Further arrays that travel with the matrix, by name.
 
         Returns:
             The matrix.

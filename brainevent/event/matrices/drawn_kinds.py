@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
+from ..._documented import documented
+from .. import entries
 from ..saved import register_pair
 from .drawn import JITCMatrix, JITCNormalMatrix, JITCScalarMatrix, JITCUniformMatrix
 
 __all__ = ["JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarR", "JITCUniformC", "JITCUniformR"]
 
 
+_documented = documented(
+    {**entries.STORED, "corder": "Whether the matrix is drawn row by row, and not column by column."},
+    {
+        "ValueError": "If there are too few or too many numbers, or the probability is not between 0 and 1.",
+        "TypeError": "If a number of the weights is not floating, or the seed is neither an integer nor a key.",
+    },
+)
+
+
 @register_pair
+@_documented
 class JITCScalarR(JITCScalarMatrix):
     """A random matrix of one weight, drawn when needed: `JITCScalarR((weight, prob, seed), shape=(m, k))`.
 
@@ -18,13 +30,8 @@ class JITCScalarR(JITCScalarMatrix):
 
     Args:
         *given: The weight, the probability, and the seed: an integer, a key of `jax.random.key`, or None for a new one.
-        shape: The shape of the matrix, (m, k).
-        corder: Whether the matrix is drawn row by row, and not column by column.
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
 
     Raises:
-        ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
         TypeError: If the weight is not floating, or the seed is neither an integer nor a key.
 
     Examples:
@@ -60,6 +67,7 @@ class JITCScalarC(JITCScalarMatrix):
 
 
 @register_pair
+@_documented
 class JITCNormalR(JITCNormalMatrix):
     """A random matrix with normally distributed weights: `JITCNormalR((loc, scale, prob, seed), shape=(m, k))`.
 
@@ -69,14 +77,6 @@ class JITCNormalR(JITCNormalMatrix):
     Args:
         *given: The mean and the standard deviation of the weights, the probability, and the seed: an integer, a key of
             `jax.random.key`, or None for a new one.
-        shape: The shape of the matrix, (m, k).
-        corder: Whether the matrix is drawn row by row, and not column by column.
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
-
-    Raises:
-        ValueError: If there are too few or too many numbers, or the probability is not between 0 and 1.
-        TypeError: If a number of the weights is not floating, or the seed is neither an integer nor a key.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -98,6 +98,7 @@ class JITCNormalC(JITCNormalMatrix):
 
 
 @register_pair
+@_documented
 class JITCUniformR(JITCUniformMatrix):
     """A random matrix with uniformly distributed weights: `JITCUniformR((low, high, prob, seed), shape=(m, k))`.
 
@@ -107,15 +108,10 @@ class JITCUniformR(JITCUniformMatrix):
     Args:
         *given: The bounds of the weights, the probability, and the seed: an integer, a key of `jax.random.key`, or None
             for a new one.
-        shape: The shape of the matrix, (m, k).
-        corder: Whether the matrix is drawn row by row, and not column by column.
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
 
     Raises:
         ValueError: If there are too few or too many numbers, the probability is not between 0 and 1, or the lower bound
             is above the upper one.
-        TypeError: If a number of the weights is not floating, or the seed is neither an integer nor a key.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ... import _units as units
+from ..._documented import documented
 from ...typing import ArrayLike, IndexLike, PyTree
+from .. import entries
 from .. import random as connectivity
 from ..fixed.format import FIXED
 from ..operands import is_scipy
@@ -38,24 +40,27 @@ from .indexing import chosen_rows
 __all__ = ["FixedNumConn", "FixedNumPerPost", "FixedNumPerPre"]
 
 
+_made = documented(entries.STORED, returns="The matrix.")
+_converted = documented(
+    {**entries.STORED, "num_conn": "How many elements each slice stores; None for the number that all have."},
+    {
+        "ValueError": "If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.",
+    },
+    "The matrix.",
+)
+
+
+@documented(entries.STORED, entries.OF_STORED)
 class FixedNumConn(ByFormat):
     """A matrix whose slices along one axis all store the same number of elements: the base of two formats.
 
     Args:
         data: Floating weights, in the shape of `indices`, or one weight for all; or both arrays in a tuple.
         indices: Where the elements of slice i lie, `indices[i]`, int32 or int64, (slices, c).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the indices of each slice are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
 
     Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or the number of slices does not fit the shape.
-        ShapeError: If the number of weights is neither one nor that of the elements.
     """
 
     indices: jax.Array
@@ -104,6 +109,7 @@ class FixedNumConn(ByFormat):
             self.precompute_weight_indices()
 
     @classmethod
+    @_made
     def random(
         cls,
         shape: Sequence[int],
@@ -116,14 +122,9 @@ class FixedNumConn(ByFormat):
         """Connect each neuron to `num_conn` different ones at random, all equally likely.
 
         Args:
-            shape: The shape of the matrix, (m, k).
             num_conn: How many elements each slice has.
             weights: A number for all, or a function of a key and a shape, such as `jax.random.normal`.
             seed: An integer; None for a new one.
-            backend: The name of the kernel for products; None for the default.
-
-        Returns:
-            The matrix.
 
         Raises:
             ValueError: If `num_conn` is out of range.
@@ -137,58 +138,40 @@ class FixedNumConn(ByFormat):
         return cls(data, jax.device_put(indices), shape=size, backend=backend, **known)
 
     @classmethod
+    @_converted
     def fromdense(cls, mat: ArrayLike, *, num_conn: int | None = None, backend: str | None = None) -> Self:
         """Store the nonzero elements of a dense matrix.
 
         All slices must have the same number of them, or at most `num_conn`: then they are filled up with weights of
         zero.
 
-        Args:
-            mat: A dense matrix, (m, k), or a quantity of one.
-            num_conn: How many elements each slice stores; None for the number that all have.
-            backend: The name of the kernel for products; None for the default.
-
-        Returns:
-            The matrix.
-
         Raises:
             RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
         """
         mat = checked_dense(cls.__name__, mat)
         known_on_host(f"{cls.__name__}.fromdense", units.split(mat)[0])
         return cls.fromsparse(cls._compressed.fromdense(mat, backend=backend), num_conn=num_conn)
 
     @classmethod
+    @_converted
     def fromscipy(cls, matrix: PyTree, *, num_conn: int | None = None) -> Self:  # type: ignore[override]
         """Convert a sparse matrix or array of SciPy, under the conditions of `fromdense`.
 
         Args:
             matrix: A sparse matrix or array of `scipy.sparse`, in any format.
-            num_conn: How many elements each slice stores; None for the number that all have.
-
-        Returns:
-            The matrix.
-
-        Raises:
-            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
         """
         return cls.fromsparse(matrix, num_conn=num_conn)
 
     @classmethod
+    @_converted
     def fromsparse(cls, matrix: PyTree, *, num_conn: int | None = None) -> Self:
         """Convert a sparse matrix of another format, or of SciPy, under the conditions of `fromdense`.
 
         Args:
             matrix: A matrix of this package, or of `scipy.sparse`.
-            num_conn: How many elements each slice stores; None for the number that all have.
-
-        Returns:
-            The matrix.
 
         Raises:
             RuntimeError: If it is called under `jax.jit`, where the size of the result is unknown.
-            ValueError: If slices have different numbers of elements and `num_conn` is None, or more than `num_conn`.
         """
         where = cls.__name__
         matrix = cls._compressed(matrix) if is_scipy(matrix) else matrix
@@ -264,6 +247,7 @@ def _slots(indptr: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @register_pair
+@documented(entries.STORED, entries.OF_STORED)
 class FixedNumPerPre(FixedNumConn):
     """A matrix in which each presynaptic neuron has c connections: `indices`, (m, c), are their columns.
 
@@ -272,18 +256,10 @@ class FixedNumPerPre(FixedNumConn):
     Args:
         data: Floating weights, (m, c), or one weight for all elements.
         indices: The columns of the elements of each row, int32 or int64, (m, c).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the columns of each row are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
 
     Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or do not have m rows.
-        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -321,6 +297,7 @@ class FixedNumPerPre(FixedNumConn):
 
 
 @register_pair
+@documented(entries.STORED, entries.OF_STORED)
 class FixedNumPerPost(FixedNumConn):
     """A matrix in which each postsynaptic neuron has c connections: `indices`, (k, c), are their rows.
 
@@ -329,18 +306,10 @@ class FixedNumPerPost(FixedNumConn):
     Args:
         data: Floating weights, (k, c), or one weight for all elements.
         indices: The rows of the elements of each column, int32 or int64, (k, c).
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel for products; None for the default.
-        buffers: Further arrays that travel with the matrix, by name.
-        check_structure: Whether to validate the indices.
         indices_sorted: Whether the rows of each column are known to ascend; None to look.
-        indices_within: Whether all indices are known to be in range, so that kernels need not test them; None to look.
-        precompute_weight_indices: Whether to call `precompute_weight_indices` at once.
 
     Raises:
-        TypeError: If the weights are not floating, or indices are not integers.
         ValueError: If concrete indices are out of range, or do not have k rows.
-        ShapeError: If the number of weights is neither one nor that of the elements.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from ... import _units as units
+from ..._documented import documented
 from ...errors import ShapeError
 from ...typing import ArrayLike, IndexLike, PyTree, Shape
+from .. import entries
 from ..activity import is_active
 from ..csr.format import CSR
 from ..elements import taken_at
@@ -33,6 +35,24 @@ _MANY_ON_GPU = 2**26
 _CHUNK_ON_GPU = 2**20
 
 
+_documented = documented(
+    {
+        **entries.EDGES,
+        **entries.SPIKES,
+        "edge_state": "A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.",
+        "indices": "The postsynaptic neuron of each synapse, int32 or int64, (nse,).",
+        "indptr": "Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).",
+        "pre_vals": "A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or "
+        "None.",
+        "post_vals": "The same for postsynaptic neurons, (n_post, ...).",
+        "params": "A tree that the rule gets as it is.",
+    },
+    entries.RULES,
+    "The tree of `edge_state`, with the same dtypes and units.",
+)
+
+
+@_documented
 def csr_apply_on_pre(
     rule: Rule,
     edge_state: PyTree,
@@ -53,24 +73,6 @@ def csr_apply_on_pre(
     for every synapse, and its result is kept where the presynaptic neuron spiked. All of it is differentiable if the
     rule is.
 
-    Args:
-        rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
-        edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
-        indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
-        indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
-        pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
-        post_vals: The same for postsynaptic neurons, (n_post, ...).
-        params: A tree that the rule gets as it is.
-        shape: The shape of the matrix, (n_pre, n_post).
-
-    Returns:
-        The tree of `edge_state`, with the same dtypes and units.
-
-    Raises:
-        TypeError: If the rule returns another structure.
-        ShapeError: If the shapes do not fit each other.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -83,6 +85,7 @@ def csr_apply_on_pre(
     return _applied("csr_apply_on_pre", *given, post=False)
 
 
+@_documented
 def csr_apply_on_post(
     rule: Rule,
     edge_state: PyTree,
@@ -99,24 +102,6 @@ def csr_apply_on_post(
 
     The rule is computed for every synapse, since rows do not list the synapses that end on a neuron, and its result is
     kept where the postsynaptic neuron spiked.
-
-    Args:
-        rule: `rule(state, pre, post, params)` returns the new state of one synapse, with the structure of the old one.
-        edge_state: A tree of arrays, (nse, ...), with an element for each synapse in the order of the rows.
-        indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
-        indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
-        pre_vals: A tree of arrays, (n_pre, ...), of which the rule gets the element of its presynaptic neuron; or None.
-        post_vals: The same for postsynaptic neurons, (n_post, ...).
-        params: A tree that the rule gets as it is.
-        shape: The shape of the matrix, (n_pre, n_post).
-
-    Returns:
-        The tree of `edge_state`, with the same dtypes and units.
-
-    Raises:
-        TypeError: If the rule returns another structure.
-        ShapeError: If the shapes do not fit each other.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

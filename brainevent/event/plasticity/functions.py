@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import jax
 
+from ..._documented import documented
 from ...typing import ArrayLike, IndexLike
+from .. import entries
 from ..csr.conversions import turned_once
 from ..csr.format import CSR
 from ..structure import checked_shape
@@ -30,9 +32,28 @@ __all__ = [
     "update_fixed_pre_conn_on_binary_post",
 ]
 
+_UPDATE = {"weight": "Floating weights, (nse,).", **entries.BOUNDS, **entries.SPIKES}
+_COLUMNS = {
+    "indices": "The presynaptic neuron of each synapse, int32 or int64, (nse,).",
+    "indptr": "Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).",
+}
+_WRONG = {"TypeError": "If the weights are not floating, indices are not integers, or traces are complex."}
+_RETURNS = "The new weights, in the shape, dtype, unit and order of the old ones."
+_of_compressed = documented(_UPDATE | _COLUMNS, _WRONG | entries.INDPTR | entries.CHECKED, _RETURNS)
+_of_dense = documented(
+    _UPDATE | {"weight": "Floating weights, (n_pre, n_post)."},
+    {"TypeError": "If the weights are not floating, or traces are complex.", **entries.CHECKED},
+    _RETURNS,
+)
+_of_equal_rows = documented(
+    _UPDATE, {**_WRONG, "ValueError": "If concrete indices are out of range.", **entries.CHECKED}, _RETURNS
+)
+
+
 # ---- compressed matrices
 
 
+@_of_compressed
 def update_csr_on_binary_pre(
     weight: ArrayLike,
     indices: IndexLike,
@@ -52,26 +73,8 @@ def update_csr_on_binary_pre(
     clipped to the bounds.
 
     Args:
-        weight: Floating weights, (nse,).
         indices: The postsynaptic neuron of each synapse, int32 or int64, (nse,).
         indptr: Where the synapses of each presynaptic neuron begin, int32 or int64, (n_pre + 1,).
-        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
-        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -84,6 +87,7 @@ def update_csr_on_binary_pre(
     return on_pre(ROWS, where, weight, (indices, indptr), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_compressed
 def update_csr_on_binary_post(
     weight: ArrayLike,
     indices: IndexLike,
@@ -104,27 +108,8 @@ def update_csr_on_binary_post(
     columns: `csr_to_csc_index` returns them with `weight_indices`. Only the columns of neurons that spiked are read.
 
     Args:
-        weight: Floating weights, (nse,).
         indices: The presynaptic neuron of each synapse, sorted by postsynaptic neuron, int32 or int64, (nse,).
-        indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
         weight_indices: The place in `weight` of each of these synapses, int32 or int64, (nse,).
-        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -138,6 +123,7 @@ def update_csr_on_binary_post(
     return on_post(INDEXED, where, weight, structure, post_spike, pre_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_compressed
 def update_csc_on_binary_pre(
     weight: ArrayLike,
     indices: IndexLike,
@@ -156,28 +142,6 @@ def update_csc_on_binary_pre(
     The synapses are sorted by row for it: once for concrete arrays, and at each call in a compiled program. A `CSC`
     with `precompute_weight_indices()` carries the order with it.
 
-    Args:
-        weight: Floating weights, (nse,).
-        indices: The presynaptic neuron of each synapse, int32 or int64, (nse,).
-        indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
-        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
-        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> rows, indptr = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3])
@@ -191,6 +155,7 @@ def update_csc_on_binary_pre(
     return on_pre(INDEXED, where, weight, structure, pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_compressed
 def update_csc_on_binary_post(
     weight: ArrayLike,
     indices: IndexLike,
@@ -209,28 +174,6 @@ def update_csc_on_binary_post(
     Only the columns of neurons that spiked are read. A spike counts as one, whatever its value. Then all weights are
     clipped to the bounds.
 
-    Args:
-        weight: Floating weights, (nse,).
-        indices: The presynaptic neuron of each synapse, int32 or int64, (nse,).
-        indptr: Where the synapses of each postsynaptic neuron begin, int32 or int64, (n_post + 1,).
-        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> rows, indptr = jnp.array([0, 0, 1]), jnp.array([0, 1, 1, 3])
@@ -245,6 +188,7 @@ def update_csc_on_binary_post(
 # ---- dense matrices, and those with rows or columns of equal length
 
 
+@_of_dense
 def update_dense_on_binary_pre(
     weight: ArrayLike,
     pre_spike: ArrayLike,
@@ -259,24 +203,6 @@ def update_dense_on_binary_pre(
 
     Elements that are zero change, too. Then all weights are clipped to the bounds.
 
-    Args:
-        weight: Floating weights, (n_pre, n_post).
-        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
-        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, or traces are complex.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> brainevent.update_dense_on_binary_pre(jnp.zeros((2, 2)), jnp.array([False, True]), jnp.array([1.0, 2.0]))
@@ -288,6 +214,7 @@ def update_dense_on_binary_pre(
     return on_pre(ROWS_OF_DENSE, where, weight, (), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_dense
 def update_dense_on_binary_post(
     weight: ArrayLike,
     pre_trace: ArrayLike,
@@ -302,24 +229,6 @@ def update_dense_on_binary_post(
 
     Elements that are zero change, too. Then all weights are clipped to the bounds.
 
-    Args:
-        weight: Floating weights, (n_pre, n_post).
-        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, or traces are complex.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> brainevent.update_dense_on_binary_post(jnp.zeros((2, 2)), jnp.array([1.0, 2.0]), jnp.array([False, True]))
@@ -331,6 +240,7 @@ def update_dense_on_binary_post(
     return on_post(COLUMNS_OF_DENSE, where, weight, (), post_spike, pre_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_equal_rows
 def update_fixed_post_conn_on_binary_pre(
     data: ArrayLike,
     indices: IndexLike,
@@ -350,23 +260,6 @@ def update_fixed_post_conn_on_binary_pre(
     Args:
         data: Floating weights, (n_pre, c).
         indices: The c postsynaptic neurons of each presynaptic one, int32 or int64, (n_pre, c).
-        pre_spike: Booleans, or real numbers whose nonzero values are spikes, (n_pre,).
-        post_trace: The trace of each postsynaptic neuron, with amplitude and sign, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -379,6 +272,7 @@ def update_fixed_post_conn_on_binary_pre(
     return on_pre(SLICES, where, data, (indices,), pre_spike, post_trace, (w_min, w_max), shape, backend, after)
 
 
+@_of_equal_rows
 def update_fixed_pre_conn_on_binary_post(
     data: ArrayLike,
     indices: IndexLike,
@@ -398,23 +292,6 @@ def update_fixed_pre_conn_on_binary_post(
     Args:
         data: Floating weights, (n_post, c).
         indices: The c presynaptic neurons of each postsynaptic one, int32 or int64, (n_post, c).
-        pre_trace: The trace of each presynaptic neuron, with amplitude and sign, (n_pre,).
-        post_spike: Booleans, or real numbers whose nonzero values are spikes, (n_post,).
-        w_min: Lower bound of all weights after the update: a number, or an array that broadcasts to the weights; None
-            for none.
-        w_max: Upper bound of all weights after the update, like `w_min`. Where bounds cross, weights become `w_max`.
-        shape: The shape of the matrix, (n_pre, n_post).
-        backend: The name of the kernel to use; None for the default.
-        after: An array that must be computed first. Pass a product of the same weights, and XLA updates them in place.
-
-    Returns:
-        The new weights, in the shape, dtype, unit and order of the old ones.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or traces are complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

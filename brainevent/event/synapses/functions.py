@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import jax
 
+from ..._documented import documented
 from ...typing import ArrayLike, IndexLike
+from .. import entries
 from ..csr.format import CSR
 from ..description import Description, Shape
 from ..fixed.format import FIXED
@@ -23,6 +25,44 @@ __all__ = ["OF_VECTORS", "cscmm_dt2t", "cscmv_dt2t", "csrmm_dt2t", "csrmv_dt2t",
 OF_VECTORS, OF_BATCHES = (Description(CSR, VALUES, columns=columns) for columns in (False, True))
 
 
+_ONE = {
+    "y": "Real numbers: one for each row, (m,), or for each column, (k,), if `transpose`.",
+    "w": "Floating values, (nse,), such as weights or eligibility traces. A single number serves all elements.",
+    "transpose": "Whether `y` has a value for each column, and not for each row.",
+}
+_BATCH = _ONE | {
+    "y": "Real numbers, (b, m), or (b, k) if `transpose`. A vector serves all entries of the batch.",
+    "w": "Floating values, (b, nse), or (nse,) or a single number for all entries of the batch.",
+}
+_COLUMNS = {
+    "indices": "The row of each stored element, int32 or int64, (nse,).",
+    "indptr": "Where each column begins among the stored elements, int32 or int64, (k + 1,).",
+}
+_WRONG = {
+    **entries.PRODUCTS,
+    **entries.INDPTR,
+    "TypeError": "If `w` is not floating, indices are not integers, or `y` is complex.",
+}
+_WRONG_BATCH = {**_WRONG, "MathError": "If neither `y` nor `w` has an axis for a batch."}
+_PRODUCTS = (
+    "The products, (nse,), in the order in which elements are stored, in the dtype to which JAX promotes both "
+    "operands. The unit is that of `w`; a unit of `y` is dropped."
+)
+_PRODUCTS_BATCH = "The products, (b, nse), in the order in which elements are stored, in the unit of `w`."
+_of_rows = documented(entries.COMPRESSED | _ONE, _WRONG, _PRODUCTS)
+_of_columns = documented(entries.COMPRESSED | _COLUMNS | _ONE, _WRONG, _PRODUCTS)
+_of_rows_in_batches = documented(entries.COMPRESSED | _BATCH, _WRONG_BATCH, _PRODUCTS_BATCH)
+_of_columns_in_batches = documented(entries.COMPRESSED | _COLUMNS | _BATCH, _WRONG_BATCH, _PRODUCTS_BATCH)
+_of_equal_rows = documented(
+    entries.EQUAL | _ONE,
+    {
+        "TypeError": "If `weights` is not floating, indices are not integers, or `y` is complex.",
+        **{name: entries.PRODUCTS[name] for name in ("ValueError", "ShapeError", "MathError")},
+    },
+)
+
+
+@_of_rows
 def csrmv_dt2t(
     y: ArrayLike,
     w: ArrayLike,
@@ -37,26 +77,6 @@ def csrmv_dt2t(
 
     There is a result for each stored element, and no sum.
 
-    Args:
-        y: Real numbers: one for each row, (m,), or for each column, (k,), if `transpose`.
-        w: Floating values, (nse,), such as weights or eligibility traces. A single number serves all elements.
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
-        backend: The name of the kernel to use; None for the default.
-
-    Returns:
-        The products, (nse,), in the order in which elements are stored, in the dtype to which JAX promotes both
-        operands. The unit is that of `w`; a unit of `y` is dropped.
-
-    Raises:
-        TypeError: If `w` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -67,6 +87,7 @@ def csrmv_dt2t(
     return values(OF_VECTORS, names, y, w, (indices, indptr), shape, transpose, backend)
 
 
+@_of_columns
 def cscmv_dt2t(
     y: ArrayLike,
     w: ArrayLike,
@@ -81,26 +102,6 @@ def cscmv_dt2t(
 
     There is a result for each stored element, and no sum.
 
-    Args:
-        y: Real numbers: one for each row, (m,), or for each column, (k,), if `transpose`.
-        w: Floating values, (nse,), such as weights or eligibility traces. A single number serves all elements.
-        indices: The row of each stored element, int32 or int64, (nse,).
-        indptr: Where each column begins among the stored elements, int32 or int64, (k + 1,).
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
-        backend: The name of the kernel to use; None for the default.
-
-    Returns:
-        The products, (nse,), in the order in which elements are stored, in the dtype to which JAX promotes both
-        operands. The unit is that of `w`; a unit of `y` is dropped.
-
-    Raises:
-        TypeError: If `w` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -111,6 +112,7 @@ def cscmv_dt2t(
     return values(OF_VECTORS, names, y, w, (indices, indptr), turned, not transpose, backend)
 
 
+@_of_rows_in_batches
 def csrmm_dt2t(
     y: ArrayLike,
     w: ArrayLike,
@@ -125,25 +127,6 @@ def csrmm_dt2t(
 
     Each entry is treated as by `csrmv_dt2t`. At least one of `y` and `w` has the leading axis of the batch.
 
-    Args:
-        y: Real numbers, (b, m), or (b, k) if `transpose`. A vector serves all entries of the batch.
-        w: Floating values, (b, nse), or (nse,) or a single number for all entries of the batch.
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
-        backend: The name of the kernel to use; None for the default.
-
-    Returns:
-        The products, (b, nse), in the order in which elements are stored, in the unit of `w`.
-
-    Raises:
-        TypeError: If `w` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If neither `y` nor `w` has an axis for a batch.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -156,6 +139,7 @@ def csrmm_dt2t(
     return values(OF_BATCHES, names, y, w, (indices, indptr), shape, transpose, backend)
 
 
+@_of_columns_in_batches
 def cscmm_dt2t(
     y: ArrayLike,
     w: ArrayLike,
@@ -170,25 +154,6 @@ def cscmm_dt2t(
 
     Each entry is treated as by `cscmv_dt2t`. At least one of `y` and `w` has the leading axis of the batch.
 
-    Args:
-        y: Real numbers, (b, m), or (b, k) if `transpose`. A vector serves all entries of the batch.
-        w: Floating values, (b, nse), or (nse,) or a single number for all entries of the batch.
-        indices: The row of each stored element, int32 or int64, (nse,).
-        indptr: Where each column begins among the stored elements, int32 or int64, (k + 1,).
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
-        backend: The name of the kernel to use; None for the default.
-
-    Returns:
-        The products, (b, nse), in the order in which elements are stored, in the unit of `w`.
-
-    Raises:
-        TypeError: If `w` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If neither `y` nor `w` has an axis for a batch.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
-
     Examples:
         >>> import jax.numpy as jnp, brainevent
         >>> indices, indptr = jnp.array([0, 2, 2]), jnp.array([0, 2, 3])
@@ -201,26 +166,14 @@ def cscmm_dt2t(
     return values(OF_BATCHES, names, y, w, (indices, indptr), turned, not transpose, backend)
 
 
+@_of_equal_rows
 def fcnmv_dt2t(weights: ArrayLike, indices: IndexLike, y: ArrayLike, *, shape: Shape, transpose: bool) -> jax.Array:
     """Multiply each weight of a matrix with rows of equal length with the value of its row or column.
 
     There is a result for each stored element, and no sum. Row i stores `weights[i]` in the columns `indices[i]`.
 
-    Args:
-        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
-        y: Real numbers: one for each row, (m,), or for each column, (k,), if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
-
     Returns:
         The products, (m, c), in the dtype to which JAX promotes both operands, and in the product of their units.
-
-    Raises:
-        TypeError: If `weights` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -233,6 +186,7 @@ def fcnmv_dt2t(weights: ArrayLike, indices: IndexLike, y: ArrayLike, *, shape: S
     return values(of, names, y, weights, (indices,), shape, transpose, named="weights", unit_of_y=True)
 
 
+@_of_equal_rows
 def fcnmm_dt2t(weights: ArrayLike, indices: IndexLike, y: ArrayLike, *, shape: Shape, transpose: bool) -> jax.Array:
     """Multiply weights with the values of rows or columns, for each entry of a batch, with rows of equal length.
 
@@ -240,18 +194,12 @@ def fcnmm_dt2t(weights: ArrayLike, indices: IndexLike, y: ArrayLike, *, shape: S
 
     Args:
         weights: Floating weights, (b, m, c), or (m, c) or a single number for all entries of the batch.
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
         y: Real numbers, (b, m), or (b, k) if `transpose`. A vector serves all entries of the batch.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether `y` has a value for each column, and not for each row.
 
     Returns:
         The products, (b, m, c), in the dtype to which JAX promotes both operands, and in the product of their units.
 
     Raises:
-        TypeError: If `weights` is not floating, indices are not integers, or `y` is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
         MathError: If neither `y` nor `weights` has an axis for a batch.
 
     Examples:

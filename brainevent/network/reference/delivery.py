@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ...event.csr.functions import binary_csrmv
+from ...event.functions.csr import binary_csrmv
 from ..plan.plan import Plan, SynapsePlan
 
 __all__ = ["Delivery", "as_ring", "deliveries", "emptied", "in_order"]

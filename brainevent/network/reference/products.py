@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...event.csr.functions import binary_csrmm, binary_csrmv
+from ...event.functions.csr import binary_csrmm, binary_csrmv
 from ..plan.plan import Plan, SynapsePlan
 
 __all__ = ["Product", "Sums", "added", "products"]

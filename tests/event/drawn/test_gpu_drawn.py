@@ -10,7 +10,7 @@ import brainevent
 from brainevent.event import table
 from brainevent.event.description import Description
 from brainevent.event.drawn.checked import drawn_from
-from brainevent.event.drawn.format import DRAWN, JITN, JITU, tables
+from brainevent.event.drawn.format import DRAWN, JITU, tables
 from brainevent.event.laws.products import EVENTS, NUMBERS
 from brainevent.event.laws.whole import WHOLE
 
@@ -78,29 +78,6 @@ def test_promises_of_the_whole_matrix():
     for form in DRAWN:
         operator = table.TABLE[Description(form, WHOLE)]
         brainevent.check(operator, *operands(form), shape=(8, 12), backends=["cuda_raw"]).raise_if_failed()
-
-
-@both_ways
-def test_gradients(transpose):
-    x = jnp.asarray(np.random.default_rng(1).random(40 if transpose else 60), jnp.float32)
-
-    def gradient(backend):
-        def loss(weights, x):
-            drawn, how = drawn_from("test", 0.3, 3), {"shape": (40, 60), "transpose": transpose, "backend": backend}
-            return jnp.sin(table.TABLE[Description(JITN, NUMBERS)](weights, drawn, tables(), x, **how)[0]).sum()
-
-        return jax.grad(loss, (0, 1))(jnp.array([1.0, 0.5]), x)
-
-    for found, wanted in zip(gradient("cuda_raw"), gradient("reference"), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
-
-
-def test_batches_of_everything():
-    x = jnp.arange(60) % 3 == 0
-    one = lambda loc, seed, prob: brainevent.binary_jitnmv(loc, 0.5, prob, x, seed, shape=(40, 60), corder=False)
-    given = jnp.arange(3.0), jnp.arange(3), jnp.array([0.1, 0.5, 0.9])
-    wanted = jnp.stack([one(*each) for each in zip(*given, strict=True)])
-    np.testing.assert_allclose(jax.vmap(one)(*given), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_a_million_rows_and_columns():

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import jax
 
+from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike
+from .. import entries
 from ..calls import product
+from ..coo.format import COORDINATES
 from ..description import Shape
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
-from .format import COORDINATES
 
 __all__ = ["binary_coomm", "binary_coomv", "coomm", "coomv"]
 
@@ -18,6 +20,10 @@ MV, MM = descriptions(COORDINATES, NUMBERS)
 EVENT_MV, EVENT_MM = descriptions(COORDINATES, EVENTS)
 
 
+_documented = documented(entries.COORDINATES, entries.PRODUCTS)
+
+
+@_documented
 def binary_coomv(
     data: ArrayLike,
     row: IndexLike,
@@ -37,23 +43,10 @@ def binary_coomv(
     respect to the spikes as if each counted as its value.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        row: The row of each stored element, int32 or int64, (nse,).
-        col: The column of each stored element, int32 or int64, (nse,).
         v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -66,6 +59,7 @@ def binary_coomv(
     return product(EVENT_MV, data, (row, col), ("v", v), shape, transpose, backend)
 
 
+@_documented
 def binary_coomm(
     data: ArrayLike,
     row: IndexLike,
@@ -81,23 +75,10 @@ def binary_coomm(
     Each column is treated as the vector `v` of `binary_coomv`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        row: The row of each stored element, int32 or int64, (nse,).
-        col: The column of each stored element, int32 or int64, (nse,).
         B: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -109,6 +90,7 @@ def binary_coomm(
     return product(EVENT_MM, data, (row, col), ("B", B), shape, transpose, backend)
 
 
+@_documented
 def coomv(
     data: ArrayLike,
     row: IndexLike,
@@ -124,24 +106,11 @@ def coomv(
     The matrix is stored as for `binary_coomv`. The product is differentiable with respect to `data` and `v`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        row: The row of each stored element, int32 or int64, (nse,).
-        col: The column of each stored element, int32 or int64, (nse,).
         v: Real numbers, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
         them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -152,6 +121,7 @@ def coomv(
     return product(MV, data, (row, col), ("v", v), shape, transpose, backend)
 
 
+@_documented
 def coomm(
     data: ArrayLike,
     row: IndexLike,
@@ -167,24 +137,11 @@ def coomm(
     The matrix is stored as for `binary_coomv`. The product is differentiable with respect to `data` and `B`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        row: The row of each stored element, int32 or int64, (nse,).
-        col: The column of each stored element, int32 or int64, (nse,).
         B: Real numbers, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
         of them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import jax
 
+from ..._documented import documented
 from ...typing import ArrayLike, EventLike, IndexLike, Shape
+from .. import entries
 from ..calls import product
+from ..fixed.format import FIXED
 from ..laws.products import EVENTS, NUMBERS
 from ..table import call_by, descriptions
-from .format import FIXED
 
 __all__ = ["binary_fcnmm", "binary_fcnmv", "fcnmm", "fcnmv"]
 
@@ -17,6 +19,12 @@ MV, MM = descriptions(FIXED, NUMBERS)
 EVENT_MV, EVENT_MM = descriptions(FIXED, EVENTS)
 
 
+_FORM = "If concrete indices are out of range, or `weighted` contradicts the form of the events."
+_of_events = documented(entries.EQUAL, entries.PRODUCTS | {"ValueError": _FORM})
+_of_numbers = documented(entries.EQUAL, entries.PRODUCTS)
+
+
+@_of_events
 def binary_fcnmv(
     weights: ArrayLike,
     indices: IndexLike,
@@ -37,25 +45,10 @@ def binary_fcnmv(
     respect to the spikes as if each counted as its value.
 
     Args:
-        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
         spikes: Booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `weighted` contradicts the form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -72,6 +65,7 @@ def binary_fcnmv(
     )
 
 
+@_of_events
 def binary_fcnmm(
     weights: ArrayLike,
     indices: IndexLike,
@@ -88,25 +82,10 @@ def binary_fcnmm(
     Each column is treated as the vector `spikes` of `binary_fcnmv`.
 
     Args:
-        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
         matrix: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `weighted` contradicts the form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -122,6 +101,7 @@ def binary_fcnmm(
     )
 
 
+@_of_numbers
 def fcnmv(
     weights: ArrayLike,
     indices: IndexLike,
@@ -137,25 +117,11 @@ def fcnmv(
     The matrix is stored as for `binary_fcnmv`. The product is differentiable with respect to `weights` and `vector`.
 
     Args:
-        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
         vector: Real numbers, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
         them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -166,6 +132,7 @@ def fcnmv(
     return product(MV, weights, (indices,), ("vector", vector), shape, transpose, backend, indices_sorted)
 
 
+@_of_numbers
 def fcnmm(
     weights: ArrayLike,
     indices: IndexLike,
@@ -181,25 +148,11 @@ def fcnmm(
     The matrix is stored as for `binary_fcnmv`. The product is differentiable with respect to `weights` and `matrix`.
 
     Args:
-        weights: Floating weights, (m, c), or one weight for all elements: a scalar or (1,).
-        indices: The columns of the c elements of each row, int32 or int64, (m, c).
         matrix: Real numbers, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
         of them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
+
+from ...backends.numba import inner
+from ...backends.numba.loops import loop_of
 
 __all__ = ["sort_by_column", "sort_by_key"]
 
-_loop = numba.njit(nogil=True)
+_loop = loop_of(__file__)
 
 
-@_loop
+@inner
 def _count(keys: Any, starts: Any) -> Any:
     """Write where the elements of each key start, and return a copy that counts those that are written."""
     starts[:] = 0

@@ -15,13 +15,13 @@ import jax
 from ...operator.custom_kernel import XLACustomKernel
 from ...typing import ArrayLike, EventLike, SeedLike, Shape
 from ..description import Description, Law
+from ..drawn.calls import dense, product
+from ..drawn.format import DRAWN, JITN, JITS, JITU
 from ..laws.products import EVENTS, NUMBERS
 from ..laws.whole import WHOLE
 from ..matrices.drawn_kinds import JITCNormalR, JITCScalarR, JITCUniformR
 from ..table import TABLE
-from . import docstrings
-from .calls import dense, product
-from .format import DRAWN, JITN, JITS, JITU
+from . import drawn_docstrings as docstrings
 
 __all__ = ["EVENT_MM", "EVENT_MV", "MM", "MV", "WHOLE_MATRIX"]
 __all__ += ["binary_jitnmm", "binary_jitnmv", "jitn", "jitnmm", "jitnmv", "jitnmv_dt2t"]

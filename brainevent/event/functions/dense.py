@@ -9,23 +9,33 @@ import jax
 import jax.numpy as jnp
 
 from ... import _units as units
+from ..._documented import documented
 from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike
+from .. import entries
 from ..activity import is_active
 from ..calls import by_values, checked_x, weights_of
+from ..dense.format import DENSE
 from ..description import Description
 from ..form import split_operand
 from ..laws.products import EVENTS, VALUED
 from ..laws.rules import has_kernel_for
 from ..operands import promoted
 from ..table import apply, call_by, descriptions
-from .format import DENSE
 
 __all__ = ["binary_densemm", "binary_densemv"]
 
 EVENT_MV, EVENT_MM = descriptions(DENSE, EVENTS)
 
 
+_documented = documented(
+    entries.MATRIX | {"weights": "Numbers, (m, k). Integers are added as integers, by `jax.numpy`."},
+    entries.PRODUCTS
+    | {"TypeError": "If an operand is complex.", "ValueError": "If `weighted` contradicts the form of the events."},
+)
+
+
+@_documented
 def binary_densemv(
     weights: ArrayLike,
     spikes: EventLike,
@@ -40,21 +50,10 @@ def binary_densemv(
     respect to the spikes as if each counted as its value.
 
     Args:
-        weights: Numbers, (m, k). Integers are added as integers, by `jax.numpy`.
         spikes: Booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If an operand is complex.
-        ValueError: If `weighted` contradicts the form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -67,6 +66,7 @@ def binary_densemv(
     return _product(EVENT_MV, weights, spikes, transpose, backend, weighted)
 
 
+@_documented
 def binary_densemm(
     weights: ArrayLike,
     spikes: EventLike,
@@ -80,21 +80,10 @@ def binary_densemm(
     Each column is treated as the vector `spikes` of `binary_densemv`.
 
     Args:
-        weights: Numbers, (m, k). Integers are added as integers, by `jax.numpy`.
         spikes: The spikes, one vector a column, (k, n); (m, n) if `transpose`.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If an operand is complex.
-        ValueError: If `weighted` contradicts the form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent

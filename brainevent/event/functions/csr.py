@@ -3,24 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ... import _units as units
+from ..._documented import documented
 from ...errors import ShapeError
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree, Shape
-from ..calls import product, weights_of
+from .. import entries
+from ..calls import product, sliced_rows
+from ..csr.format import CSR
 from ..description import Description
 from ..laws.copies import COPIED
 from ..laws.products import EVENTS, NUMBERS, PAIRS
-from ..operands import checked_indices
-from ..room import check_array
 from ..structure import as_array, checked_shape
 from ..table import apply, call_by, descriptions
-from .format import CSR
 
 __all__ = [
     "binary_csrmm",
@@ -33,14 +30,29 @@ __all__ = [
     "csrmv",
     "csrmv_indexed",
     "sddmm",
-    "sliced_rows",
 ]
+
+_LOOSE = {
+    "data": "Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).",
+    "perm": "The place in `data` of the weight of each stored element, int32 or int64, (nse,).",
+}
+_EVENTS = {**entries.COMPRESSED, "workspace": "Ignored. Other releases take a buffer here."}
+_WRONG = {
+    **entries.PRODUCTS,
+    "ValueError": "If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the "
+    "form of the events.",
+}
+_of_events, _of_events_indexed = documented(_EVENTS, _WRONG), documented(_EVENTS | _LOOSE, _WRONG)
+_of_numbers = documented(entries.COMPRESSED, entries.PRODUCTS | entries.INDPTR)
+_of_numbers_indexed = documented(entries.COMPRESSED | _LOOSE, entries.PRODUCTS | entries.INDPTR)
+_documented = documented(entries.COMPRESSED, entries.INDPTR | entries.CHECKED)
 
 # ---- products with events
 
 EVENT_MV, EVENT_MM, EVENT_MV_INDEXED, EVENT_MM_INDEXED = descriptions(CSR, EVENTS, indexed=True)
 
 
+@_of_events
 def binary_csrmv(
     data: ArrayLike,
     indices: IndexLike,
@@ -65,28 +77,10 @@ def binary_csrmv(
     out-of-range indices are ignored.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        workspace: Ignored. Other releases take a buffer here.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
-            form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -100,6 +94,7 @@ def binary_csrmv(
     return product(EVENT_MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted, weighted)
 
 
+@_of_events
 def binary_csrmm(
     data: ArrayLike,
     indices: IndexLike,
@@ -118,28 +113,10 @@ def binary_csrmm(
     Each column is treated as the vector `v` of `binary_csrmv`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         B: The spikes, as in `binary_csrmv`, one vector a column, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        workspace: Ignored. Other releases take a buffer here.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
-            form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -152,6 +129,7 @@ def binary_csrmm(
     return product(EVENT_MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted, weighted)
 
 
+@_of_events_indexed
 def binary_csrmv_indexed(
     data: ArrayLike,
     indices: IndexLike,
@@ -172,29 +150,10 @@ def binary_csrmv_indexed(
     in both directions. `csr_to_csc_index` returns `perm`.
 
     Args:
-        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
         v: The spikes: booleans, or real numbers whose nonzero values are spikes, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        workspace: Ignored. Other releases take a buffer here.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m,); (k,) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
-            form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -208,6 +167,7 @@ def binary_csrmv_indexed(
     )
 
 
+@_of_events_indexed
 def binary_csrmm_indexed(
     data: ArrayLike,
     indices: IndexLike,
@@ -227,29 +187,10 @@ def binary_csrmm_indexed(
     Each column is treated as the vector `v` of `binary_csrmv_indexed`.
 
     Args:
-        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
         B: The spikes, as in `binary_csrmv`, one vector a column, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        workspace: Ignored. Other releases take a buffer here.
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
-        weighted: Whether an event counts as its value, as in a `WeightedArray`, and not as one.
 
     Returns:
         The sums, (m, n); (k, n) if `transpose`. The dtype is that of the weights. A quantity if an operand has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, `indptr` does not fit them, or `weighted` contradicts the
-            form of the events.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -274,6 +215,7 @@ call_by({EVENT_MV_INDEXED: binary_csrmv_indexed, EVENT_MM_INDEXED: binary_csrmm_
 MV, MM, MV_INDEXED, MM_INDEXED = descriptions(CSR, NUMBERS, indexed=True)
 
 
+@_of_numbers
 def csrmv(
     data: ArrayLike,
     indices: IndexLike,
@@ -290,26 +232,11 @@ def csrmv(
     The matrix is stored as for `binary_csrmv`. The product is differentiable with respect to `data` and `v`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         v: Real numbers, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
         them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -320,6 +247,7 @@ def csrmv(
     return product(MV, data, (indices, indptr), ("v", v), shape, transpose, backend, indices_sorted)
 
 
+@_of_numbers
 def csrmm(
     data: ArrayLike,
     indices: IndexLike,
@@ -336,26 +264,11 @@ def csrmm(
     The matrix is stored as for `binary_csrmv`. The product is differentiable with respect to `data` and `B`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         B: Real numbers, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
         of them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -367,6 +280,7 @@ def csrmm(
     return product(MM, data, (indices, indptr), ("B", B), shape, transpose, backend, indices_sorted)
 
 
+@_of_numbers_indexed
 def csrmv_indexed(
     data: ArrayLike,
     indices: IndexLike,
@@ -384,27 +298,11 @@ def csrmv_indexed(
     All else is as in `csrmv`.
 
     Args:
-        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
         v: Real numbers, (k,); (m,) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m,); (k,) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one of
         them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -417,6 +315,7 @@ def csrmv_indexed(
     return product(MV_INDEXED, data, (indices, indptr, perm), ("v", v), shape, transpose, backend, indices_sorted)
 
 
+@_of_numbers_indexed
 def csrmm_indexed(
     data: ArrayLike,
     indices: IndexLike,
@@ -434,27 +333,11 @@ def csrmm_indexed(
     All else is as in `csrmm`.
 
     Args:
-        data: Floating weights, (nse,), in an order of their own, or one weight for all: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
-        perm: The place in `data` of the weight of each stored element, int32 or int64, (nse,).
         B: Real numbers, (k, n); (m, n) if `transpose`.
-        shape: The shape of the matrix, (m, k).
-        transpose: Whether to multiply with the transposed matrix, of shape (k, m).
-        indices_sorted: Whether the column indices of each row are known to ascend. True makes long rows faster on GPUs,
-            and on CPUs where threads share a product.
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The product, (m, n); (k, n) if `transpose`, in the dtype to which JAX promotes the operands. A quantity if one
         of them has a unit.
-
-    Raises:
-        TypeError: If the weights are not floating, indices are not integers, or the other operand is complex.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        MathError: If an operand has the wrong number of dimensions.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -475,6 +358,7 @@ call_by({MV: csrmv, MM: csrmm, MV_INDEXED: csrmv_indexed, MM_INDEXED: csrmm_inde
 COPY = Description(CSR, COPIED)
 
 
+@_documented
 def csr_slice_rows(
     data: ArrayLike,
     indices: IndexLike,
@@ -489,21 +373,13 @@ def csr_slice_rows(
     Rows that are out of range are zero. The result is differentiable with respect to `data`.
 
     Args:
-        data: Floating weights, (nse,), or one weight for all elements: a scalar or (1,).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         row_indices: The rows to return, int32 or int64, (r,), in any order and with repetitions, or a single number.
-        shape: The shape of the matrix, (m, k).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The rows, (r, k), or (k,) for a single number. The dtype is that of the weights. A quantity if they have a unit.
 
     Raises:
         TypeError: If the weights are not floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
@@ -515,24 +391,7 @@ def csr_slice_rows(
         >>> brainevent.csr_slice_rows(jnp.ones(1), indices, indptr, 0, shape=(2, 3))
         Array([1., 0., 1.], dtype=float32)
     """
-    return sliced_rows(data, indices, indptr, row_indices, shape, backend)
-
-
-def sliced_rows(
-    data: Any, indices: Any, indptr: Any, rows: Any, shape: Any, backend: str | None, within: bool | None = None
-) -> Any:
-    """Return what `csr_slice_rows` returns; `within` says whether all indices are known to be in range."""
-    where, shape = COPY.name, checked_shape(COPY.name, shape)
-    data, unit = units.split(data)
-    structure, _ = CSR.checked(where, (indices, indptr), shape, within)
-    data = weights_of(COPY, data, structure, shape)
-    if single := np.ndim(rows) == 0:
-        rows = (rows if hasattr(rows, "dtype") else np.asarray(rows)).reshape(1)
-    rows = checked_indices(where, "row_indices", rows, 1)
-    out = jax.ShapeDtypeStruct((rows.shape[0], shape[1]), data.dtype)
-    check_array(where, out.shape, out.dtype)
-    (found,) = apply(COPY, data, *structure, rows, outs=[out], shape=shape, backend=backend)
-    return units.join(found[0] if single else found, unit)
+    return sliced_rows(COPY, data, (indices, indptr), row_indices, shape, backend, None)
 
 
 call_by({COPY: csr_slice_rows})
@@ -543,6 +402,7 @@ call_by({COPY: csr_slice_rows})
 _OF_PAIRS = Description(CSR, PAIRS)
 
 
+@_documented
 def sddmm(
     a: ArrayLike, b: ArrayLike, indices: IndexLike, indptr: IndexLike, *, shape: Shape, backend: str | None = None
 ) -> jax.Array:
@@ -553,19 +413,13 @@ def sddmm(
     Args:
         a: Floating numbers, (m, n).
         b: Floating numbers, (n, k).
-        indices: The column of each stored element, int32 or int64, (nse,).
-        indptr: Where each row begins among the stored elements, int32 or int64, (m + 1,).
         shape: The shape of the product, (m, k).
-        backend: The name of the kernel to use; None for the default.
 
     Returns:
         The elements of the product, (nse,), in the order in which they are stored. A quantity if an operand has a unit.
 
     Raises:
         TypeError: If neither operand is floating, or indices are not integers.
-        ValueError: If concrete indices are out of range, or `indptr` does not fit them.
-        ShapeError: If the shapes do not fit each other.
-        KernelFallbackExhaustedError: If the platform has no kernel of the name `backend`.
 
     Examples:
         >>> import jax.numpy as jnp, brainevent
