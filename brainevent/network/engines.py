@@ -17,7 +17,7 @@ from .plan.plan import Plan
 if TYPE_CHECKING:
     from .plan.drawing import Measure
 
-__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine", "measure_of"]
+__all__ = ["ENGINES", "beside", "check_dtype", "chosen_name", "engine_name", "make_engine", "measure_of"]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
@@ -60,6 +60,14 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
     check_dtype(plan.dtype, name)
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
+    return engine
+
+
+def beside(plan: Plan, backend: str) -> Engine:
+    """Return an engine for one of several networks that run at the same time, each in a thread of its own."""
+    room, kind = ENGINES[backend]
+    options = {"alone": True} if backend == "numba" else {}
+    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **options)
     return engine
 
 

@@ -27,12 +27,16 @@ class NumbaEngine:
     """An `Engine` for the CPU. Several engines run at once; one that runs lets other threads wait.
 
     Ctrl-C is held back within a step, so another run goes on from a whole one.
+
+    Args:
+        plan: The network.
+        alone: Whether the thread of the caller runs all parts of the plan.
     """
 
     paces_itself = False
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, *, alone: bool = False):
+        self.plan, self._alone = plan, alone
         self.memory, self.lock = Memory(plan), threading.Lock()
 
     @property
@@ -72,7 +76,7 @@ class NumbaEngine:
             recording = Recording(memory, steps, wanted)
             full = ""
             try:
-                for step in Legs(memory, recording, stopped):
+                for step in Legs(memory, recording, stopped, alone=self._alone):
                     check_finite(self.plan, step, memory.neurons)
             except MemoryError:
                 if memory.torn or memory.step == recording.first:

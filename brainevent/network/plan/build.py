@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_q
 from .rules import all_traced, check_names, check_receptor, with_step
 from .wiring import Wiring, wiring_of
 
-__all__ = ["build_plan", "wirings_of"]
+__all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
 
 Receptor = tuple[str, str]  # population and name
 Array = Any
@@ -109,6 +110,35 @@ def build_plan(
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
     return Plan(populations, synapses, network.dt, seed, parts, *how)
+
+
+def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
+    """Return a plan whose initial states, parameters and random numbers are those of another seed; synapses stay."""
+    seed = checked_seed(seed)
+    populations = []
+    for p in network.populations:
+        own = plan.population(p.name)
+        quanta = {(p.name, receptor): quantum for receptor, quantum in own.quanta.items()}
+        populations.append(_population(p, own.rule, quanta, network.dt, seed))
+    return replace(plan, populations=tuple(populations))
+
+
+def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:
+    """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one.
+
+    It is this plan with others populations if no synapse depends on the seed.
+    """
+    reseeded = reseeded_plan(plan, network, seed)
+    if not any(wiring.depends_on_seed for wiring in wirings):
+        return reseeded
+    quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
+    sums, measure = _Sums(quanta, plan.given), plan.synapses.measure
+    if measure is None:
+        synapses = _held(wirings, reseeded.populations, sums, seed, plan.parts)
+    else:
+        synapses = _on_device(wirings, measure, sums, seed, plan.parts)
+    sums.check()
+    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:

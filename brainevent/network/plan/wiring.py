@@ -64,6 +64,12 @@ class Wiring:
         return kinds.get(self.kind, self.number)
 
     @property
+    def depends_on_seed(self) -> bool:
+        """Whether which synapses there are, or their weights or delays, are drawn at random."""
+        drawn = any(isinstance(law, Distribution) for law in (self.weights, self.steps))
+        return drawn or self.kind not in ("listed", "all_to_all", "one_to_one")
+
+    @property
     def weight_bounds(self) -> tuple[float, float]:
         """Between which all weights are."""
         if isinstance(self.weights, Distribution):
