@@ -91,6 +91,11 @@ class Alone:
         self._why = self._table.view("why")
 
     @property
+    def address(self) -> int:
+        """Where the table is."""
+        return self._table.address
+
+    @property
     def why(self) -> int:
         """Why the last leg ended: bits."""
         return self._why.item(0)

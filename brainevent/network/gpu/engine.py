@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ...backends.numba.uninterrupted import uninterrupted
 from ...bench.words import short
 from ...errors import NetworkError
+from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
@@ -26,7 +27,7 @@ from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
 from .partition import partition_of, threads_for
 from .program import Resident
-from .rebuilds import Rebuilds
+from .pure import simulated
 from .recording import Recording, flags_of
 from .rows import LAYOUTS, place_synapses, rows_text
 from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
@@ -53,6 +54,7 @@ class CudaEngine:
         device: What runs kernels; None for the GPU that `jax.default_device` names, else the first.
     """
 
+    name = "cuda"
     paces_itself = True
 
     def __init__(
@@ -101,6 +103,10 @@ class CudaEngine:
             other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
             other._place(plan)
             return other.resident
+
+    def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> list[Any]:
+        """Run some steps in JAX's program from each of several starts: resident, state, parameters, inputs and keys."""
+        return [simulated(resident, state, p, steps, given, wanted) for resident, state, p, given, _ in starts]
 
     @property
     def step(self) -> int:

@@ -12,14 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._compat import ShapedArray
-from ...errors import NetworkError, ShapeError
-from ..plan.plan import PopulationPlan
+from ..calls.forward import checked_params, refuse_derivatives
 from ..run.recorded import Wanted
 from ..state import NetworkState
 from .arrays import values_of
 from .program import Call, Resident, called
 from .structs import SAMPLE
-from .text import Kind
 
 __all__ = ["simulated"]
 
@@ -39,8 +37,9 @@ def simulated(
 
     State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
     """
-    own = _checked_params(resident, params)
-    state, own, given = _refuse_derivatives((state, own, given))
+    drawn = {p.name: kind.drawn for p, kind in zip(resident.plan.populations, resident.kinds, strict=True)}
+    own = checked_params(resident.plan, drawn, params)
+    state, own, given = refuse_derivatives("cuda", (state, own, given))
     columns = {
         label: resident.partition.columns(s.population, resident.plan.population(s.population).size, s.neurons)
         for label, s in wanted.samples.items()
@@ -121,56 +120,3 @@ def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str
         **{f"{name}.rate": found["rates"][k].astype(np.float32) for k, name in enumerate(wanted.rates)},
         **samples,
     }
-
-
-def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:
-    """Return all parameters of neurons: the given ones, checked, and those of the build."""
-    found = {}
-    for p, kind in zip(resident.plan.populations, resident.kinds, strict=True):
-        own = params.get(p.name, {})
-        found[p.name] = {key: _checked_param(p, kind, key, own.get(key, built)) for key, built in p.params.items()}
-    return found
-
-
-def _checked_param(population: PopulationPlan, kind: Kind, key: str, value: Array) -> Array:
-    """Return a parameter in the shape that it was built with."""
-    where, built = f"params[{population.name!r}][{key!r}]", population.params[key]
-    shape = jnp.shape(value)
-    if shape not in ((), np.shape(built)):
-        advice = "" if np.ndim(built) else f", or build the network with an array ({population.size},)"
-        raise ShapeError(f"simulate: {where} has shape {shape}; pass {np.shape(built)} as it was built{advice}")
-    if key in _of_means(population, kind) and not _is(value, built):
-        raise NetworkError(
-            f"simulate: {where} sets the mean of random.poisson, for which build makes a table; leave it out, pass "
-            "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
-            'backend="jax"'
-        )
-    return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
-
-
-def _of_means(population: PopulationPlan, kind: Kind) -> set[str]:
-    """Return the parameters that means of counted Poisson numbers follow from."""
-    names = {name.text: key for name, key in zip(population.rule.params, population.params, strict=True)}
-    return {names[name.text] for one in kind.drawn for name in one.mean.inputs}
-
-
-def _is(value: Array, built: Array) -> bool:
-    """Say whether a value is known, and the built one."""
-    return not isinstance(value, jax.core.Tracer) and bool(np.all(np.asarray(value, built.dtype) == built))
-
-
-@jax.custom_jvp
-def _undifferentiated(x: Array) -> Array:
-    return x
-
-
-@_undifferentiated.defjvp
-def _raises(primals: Any, tangents: Any) -> Any:
-    raise NetworkError(
-        "simulate: the network was built with backend='cuda', which has no derivatives; build it with backend=\"jax\""
-    )
-
-
-def _refuse_derivatives(tree: Any) -> Any:
-    """Return arrays that raise when they are differentiated."""
-    return jax.tree.map(lambda x: _undifferentiated(x) if jnp.issubdtype(jnp.result_type(x), np.floating) else x, tree)

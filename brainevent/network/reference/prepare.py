@@ -19,7 +19,7 @@ from .params import check_mapping, check_name
 from .program import Program
 from .quanta import Receptor
 
-__all__ = ["checked_count", "checked_inputs", "checked_state", "program_of"]
+__all__ = ["check_keys", "checked_count", "checked_inputs", "checked_state", "program_of"]
 
 Array = Any
 
@@ -34,13 +34,18 @@ def program_of(
     dtypes: Mapping[Receptor, str],
 ) -> Program:
     """Return the program of a network with all parameters, weights in quanta, and those of its keys that are given."""
+    check_keys(plan, keys)
+    own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
+    return Program(plan, deliveries(plan), params, weights, own, outputs, surrogate, dtypes)
+
+
+def check_keys(plan: Plan, keys: Mapping[str, Array]) -> None:
+    """Raise unless keys are two words each, of populations that are there."""
     check_mapping("keys", keys)
     for name in keys:
         check_name("keys", name, [p.name for p in plan.populations])
         if jnp.shape(keys[name]) != (2,):
             raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
-    own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
-    return Program(plan, deliveries(plan), params, weights, own, outputs, surrogate, dtypes)
 
 
 def checked_count(what: str, value: Any) -> int:

@@ -24,7 +24,7 @@ from .engine import ReferenceEngine
 from .limits import check_sums, doubts
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params
-from .prepare import checked_count, checked_inputs, checked_state, program_of
+from .prepare import check_keys, checked_count, checked_inputs, checked_state, program_of
 from .program import Carry, Program
 from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
 from .room import check_outputs
@@ -33,6 +33,7 @@ __all__ = ["placed", "simulate"]
 
 Array = Any
 _USUAL = fast_sigmoid()
+_NATIVE = ("cuda", "numba")  # the backends whose native code runs in programs of JAX
 Given = tuple[Array, Mapping[str, Array]]  # turns and inputs, by steps
 
 
@@ -112,8 +113,8 @@ def simulate(
         >>> int(state.step)
         20
     """
-    if hasattr(sim, "engine") and engine_name(sim.engine) == "cuda":
-        return _on_gpu(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
+    if hasattr(sim, "engine") and engine_name(sim.engine) in _NATIVE:
+        return _natively(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
     plan = _plan(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
@@ -151,7 +152,7 @@ def simulate(
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
-def _on_gpu(
+def _natively(
     sim: Any,
     state: Any,
     params: Mapping[str, Any],
@@ -162,23 +163,29 @@ def _on_gpu(
     checkpoint_every: int | None,
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
-    """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.call import run_on_gpu
+    """Run steps of a native engine; raise for what it cannot do."""
+    from ..calls.call import run_natively
 
-    given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
-    if refused := [name for name, value in given.items() if value]:
+    name, plan = engine_name(sim.engine), sim.engine.plan  # with the weights of now
+    given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every}
+    given |= {"keys": keys} if name == "cuda" else {}
+    if refused := [what for what, value in given.items() if value]:
+        own = " and uses the keys of the build" * (name == "cuda")
         raise NetworkError(
-            f"simulate: {refused[0]} is not supported by backend='cuda', which has no derivatives and uses the keys of "
-            'the build; leave it out, or build the network with backend="jax"'
+            f"simulate: {refused[0]} is not supported by backend={name!r}, which has no derivatives{own}; leave it "
+            'out, or build the network with backend="jax"'
         )
-    plan = sim.engine.plan  # with the weights of now
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
+    _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
+    check_keys(plan, keys or {})
     checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
-    check_outputs(plan, asked, steps, (state, params, inputs), sim.engine.device.of_jax)
-    with jax.enable_x64(False):
-        return run_on_gpu(sim.engine, sim._weights, state, params, checked_inputs(plan, inputs, steps), steps, asked)
+    device = sim.engine.device.of_jax if name == "cuda" else jax.devices("cpu")[0]
+    check_outputs(plan, asked, steps, (state, params, inputs, keys), device)
+    with jax.enable_x64(plan.dtype == "float64"):
+        rows = checked_inputs(plan, inputs, steps)
+        return run_natively(sim.engine, sim._weights, state, params, rows, keys or {}, steps, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:
@@ -199,7 +206,7 @@ def _plan(sim: Any) -> Plan:
     if not isinstance(sim.engine, ReferenceEngine):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="jax", or "cuda" on a GPU, or call its method run'
+            'build it with backend="jax", "numba", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Elements`: the runs of a sweep, each with values, weights, a seed and inputs of its own, made when they are needed."""
+"""`Elements`: the runs of a sweep, each with its values, weights, seed and inputs, made when they are needed."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _of_element(value: Any, k: int) -> Any:
     return value[0 if len(value) == 1 else k]
 
 
-class Elements(Sequence[Element]):
+class Elements:
     """All elements of a sweep of so many steps, each made when it is asked for; several threads may ask.
 
     Values and inputs are checked at once; whether sums of weights fit into 32 bits is known when an element is made.
@@ -166,10 +166,8 @@ class Elements(Sequence[Element]):
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, k: Any) -> Element:
+    def __getitem__(self, k: int) -> Element:
         """Return an element."""
-        if not 0 <= k < self._count:
-            raise IndexError(k)
         what = f"sweep: element {k}"
         weights, populations, state = self._begun(k, what)
         replaced = dict[str, Array]()
@@ -184,11 +182,11 @@ class Elements(Sequence[Element]):
         for name, (own_params, own_states) in self._split[k].items():
             params[name] = {**params[name], **own_params}
             neurons[name] = {**neurons[name], **own_states}
-        own = (
-            dataclasses.replace(p, key=other.key)
-            for p, other in zip(weights.plan.populations, populations, strict=True)
-        )
-        plan = weights.plan if self.swept.seeds is None else dataclasses.replace(weights.plan, populations=tuple(own))
+        plan = weights.plan
+        if self.swept.seeds is not None:
+            both = zip(plan.populations, populations, strict=True)
+            keyed = tuple(dataclasses.replace(p, key=other.key) for p, other in both)
+            plan = dataclasses.replace(plan, populations=keyed)
         return Element(plan, params, dataclasses.replace(state, neurons=neurons), self._given[k])
 
     def _split_of(self, k: int) -> dict[str, tuple[dict[str, Array], dict[str, Array]]]:
