@@ -11,12 +11,23 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
-from .partition import MOST_THREADS, Partition
+from .arrays import slots_of
+from .partition import MOST_THREADS, Partition, partition_of, threads_for
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
 from .structs import PADDED, SHORT, SLOTS
 from .text import Kind, Structure
 
-__all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "shape_of", "suits_cluster"]
+__all__ = [
+    "CLUSTER",
+    "Room",
+    "Shape",
+    "blocks_beside",
+    "blocks_for",
+    "in_cluster",
+    "room_of",
+    "shape_of",
+    "suits_cluster",
+]
 __all__ += ["pushed"]
 
 _NEURONS = 64  # of a block, where there are enough blocks
@@ -25,6 +36,7 @@ _LINE = 8  # packets
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
+_BESIDE = 4096  # neurons of a block that runs beside those of other networks, at most
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
@@ -59,6 +71,30 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, cluster
             f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
         )
     return int(asked)
+
+
+def blocks_beside(
+    plan: Plan, kinds: Sequence[Kind], numbers: Any, alone: int, elements: int, most: int, row_bytes: int, room: int
+) -> int:
+    """Return how many blocks run each of some networks side by side, of which one alone has `alone` blocks.
+
+    They are fewer, so that all multiprocessors are in use, as long as sums, states and rows that lie in shared memory
+    still have `room` there. `most` is the number of multiprocessors, `row_bytes` what rows in shared memory take in
+    all, 0 if they are not there.
+    """
+    blocks, slots = alone, slots_of(plan)
+    while blocks > 1 and elements * blocks > most:
+        fewer = 1 << (blocks - 1).bit_length() - 1
+        partition = partition_of(plan, kinds, numbers, fewer, threads_for(plan, kinds, fewer))
+        if partition.per > _BESIDE or (row_bytes and partition.per > MOST_THREADS):
+            break
+        own = room_of(partition, kinds, slots, room)
+        kept = own.ring_in_block and (own.in_registers or partition.threads)
+        starts = 4 * (partition.sources + 1)
+        if not kept or (row_bytes and row_bytes // fewer + starts > own.left):
+            break
+        blocks = fewer
+    return blocks
 
 
 def in_cluster(blocks: int) -> bool:
@@ -132,6 +168,7 @@ def shape_of(
     kinds: tuple[int, ...],
     *,
     clustered: bool,
+    beside: bool,
     checked: bool,
     clocked: bool,
 ) -> Shape:
@@ -154,6 +191,7 @@ def shape_of(
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         clocked=clocked,
+        beside=beside,
         rows_in_block=rows_in_block,
         direct=direct,
         start_bytes=rows.start_bytes,

@@ -15,7 +15,6 @@ from ...bench.progress import counted
 from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
 from ..engine import Engine
-from ..engines import engine_name
 from ..plan.connections import Connections, connections, weights_of
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
@@ -206,7 +205,7 @@ class Simulation(Shown):
             stopped_by_ctrl_c() as stop,
             counted(total * len(elements), "networks", "steps", quiet=not progress) as update,
         ):
-            return SweepResult(swept(engine_name(self.engine), elements, requests, total, threads, stop, update))
+            return SweepResult(swept(self.engine, elements, requests, total, threads, stop, update))
 
     def stepper(
         self,

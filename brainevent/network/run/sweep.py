@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`swept`: the elements of a sweep, run side by side: each by an engine that a thread has for itself."""
+"""`swept`: the elements of a sweep, run side by side: each by a thread of its own, or together on a GPU."""
 
 from __future__ import annotations
 
@@ -11,35 +11,42 @@ import numpy as np
 
 from ...errors import NetworkError
 from ..engine import Engine
-from ..engines import beside
+from ..engines import beside, beside_on_gpu, engine_name
 from ..plan.threads import threads_for
 from .chunks import chunks, needs_no_chunks
 from .collected import Collected
 from .elements import Element, Elements
 from .pace import Pace, Stop
+from .recorded import Wanted
 from .requests import Request, wanted
 from .result import Result
 
 __all__ = ["swept"]
 
 Array = Any
+Update = Callable[[int], object]
+_BYTES = 2**26  # of inputs and samples of one element that a GPU holds at once
 
 
 def swept(
-    backend: str,
+    engine: Engine,
     elements: Elements,
     requests: tuple[Request, ...],
     steps: int,
     threads: int | None,
     stop: Stop,
-    update: Callable[[int], object],
+    update: Update,
 ) -> list[Result]:
-    """Run all elements for some steps; return what each recorded. `update` is told how many steps more ran."""
+    """Run all elements of a simulation with an engine; return what each recorded. `update` is told of steps."""
+    backend = engine_name(engine)
     if threads is not None and backend != "numba":
         raise NetworkError(
             f"sweep: threads is an option of backend='numba', but the backend is {backend!r}; leave it out"
         )
     queue = _Queue(elements, requests, steps, stop, update)
+    if backend == "cuda":
+        queue.run_on_gpu(engine)
+        return queue.all_results()
     count = threads_for(len(elements), threads) if backend == "numba" else 1
     workers = [
         threading.Thread(target=queue.work, args=(backend,), name=f"brainevent sweep {k}", daemon=True)
@@ -60,9 +67,7 @@ def swept(
 class _Queue:
     """The elements that have not run yet, for several threads, and the results of those that have."""
 
-    def __init__(
-        self, elements: Elements, requests: tuple[Request, ...], steps: int, stop: Stop, update: Callable[[int], object]
-    ):
+    def __init__(self, elements: Elements, requests: tuple[Request, ...], steps: int, stop: Stop, update: Update):
         self.elements, self.requests, self.steps, self.stop, self._update = elements, requests, steps, stop, update
         self.closed = False  # no element shall begin
         self._lock, self._next = threading.Lock(), 0
@@ -80,6 +85,38 @@ class _Queue:
                 return
             self._results[k] = result
 
+    def run_on_gpu(self, engine: Engine) -> None:
+        """Run elements on the GPU of an engine, as many at a time as it has room for."""
+        side_by_side = beside_on_gpu(engine, len(self.elements))
+        width, count = len(side_by_side.engines), len(self.elements)
+        for begin in range(0, count, width):
+            if self.stop.pressed:
+                break
+            some = [self.elements[k] for k in range(begin, min(begin + width, count))]
+            self._results |= dict(enumerate(self._wave(side_by_side, some), begin))
+
+    def _wave(self, side_by_side: Any, some: list[Element]) -> list[Result]:
+        """Run some elements to their end."""
+        engines = [side_by_side.take(k, one.plan, one.params, one.state) for k, one in enumerate(some)]
+        collected = [Collected(one.plan, self.requests, int(one.state.step), self.steps) for one in some]
+        asked, most, done = wanted(self.requests), self._chunk(some[0]), 0
+        while done < self.steps and not self.stop.pressed:
+            count = min(most, self.steps - done)
+            inputs = [{place: x[done : done + count] for place, x in one.inputs.items()} for one in some]
+            parts = side_by_side.run(engines, count, asked, inputs, self.stop.asked)
+            for whole, part in zip(collected, parts, strict=True):
+                if part.steps and not whole.full and whole.ran == done:
+                    whole.add(part)
+                    self._update(part.steps)
+            done += count
+        return [whole.result(interrupted=whole.ran < self.steps) for whole in collected]
+
+    def _chunk(self, element: Element) -> int:
+        """Return how many steps of inputs and samples a GPU holds at once."""
+        row = sum(x.itemsize * x.shape[1] for x in element.inputs.values())
+        row += sum(4 * r.sample.neurons.size // r.sample.every for r in self.requests if r.sample is not None)
+        return max(1, _BYTES // row) if row else self.steps
+
     def all_results(self) -> list[Result]:
         """Return the results of all elements; of those that did not begin, results without steps."""
         if self._errors:
@@ -90,9 +127,8 @@ class _Queue:
         return [self._results[k] if k in self._results else self._of_none() for k in range(len(self.elements))]
 
     def _of_none(self) -> Result:
-        now = self.elements.now
-        collected = Collected(now.weights.plan, self.requests, int(self.elements.first), self.steps)
-        return collected.result(interrupted=True)
+        plan = self.elements.now.weights.plan
+        return Collected(plan, self.requests, self.elements.first, self.steps).result(interrupted=True)
 
     def _taken(self) -> int | None:
         """Return an element that nobody runs; None if there is none."""
@@ -110,7 +146,7 @@ class _Queue:
 class _Worker:
     """An engine that runs one element after another, in one thread."""
 
-    def __init__(self, backend: str, update: Callable[[int], object]):
+    def __init__(self, backend: str, update: Update):
         self._backend, self._update = backend, update
         self._engine: Engine | None = None
         self._params: dict[str, dict[str, Array]] = {}
@@ -119,15 +155,27 @@ class _Worker:
     def run(self, element: Element, requests: tuple[Request, ...], steps: int, stop: Stop) -> Result:
         """Run an element."""
         engine = self._prepared(element)
-        collected = Collected(element.plan, requests, engine.step, steps)
+        collected, asked = Collected(element.plan, requests, engine.step, steps), wanted(requests)
         fixed = steps if needs_no_chunks(engine, requests, element.inputs) else None
         with collected.until_full(lambda: engine.step):
-            for part in chunks(engine, self._pace, steps, fixed, wanted(requests), element.inputs, stop):
-                collected.add(part)
-                self._update(part.steps)
-                if collected.full:
-                    break
+            self._run(engine, element, collected, asked, fixed, steps, stop)
         return collected.result(interrupted=collected.ran < steps)
+
+    def _run(
+        self,
+        engine: Engine,
+        element: Element,
+        collected: Collected,
+        asked: Wanted,
+        fixed: int | None,
+        steps: int,
+        stop: Stop,
+    ) -> None:
+        for part in chunks(engine, self._pace, steps, fixed, asked, element.inputs, stop):
+            collected.add(part)
+            self._update(part.steps)
+            if collected.full:
+                break
 
     def _prepared(self, element: Element) -> Engine:
         """Return an engine with an element in it: the last one, if it differs in nothing that cannot be set."""
