@@ -15,11 +15,9 @@ from ..engine import Stopped, never
 from ..plan.plan import Plan
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
-from .device import held
+from .device import Memory, held
 from .engine import CudaEngine, Run
-from .shape import blocks_beside
 from .spikes import SpikeRoom
-from .text import kinds_of
 
 __all__ = ["Beside"]
 
@@ -37,10 +35,7 @@ class Beside:
     """
 
     def __init__(self, engine: CudaEngine, elements: int, blocks: int | None = None):
-        plan, device, options = engine.plan, engine.device, engine.options
-        asked = options["blocks"] if blocks is None else blocks
-        count = _blocks(engine, plan, elements) if asked is None else asked
-        first = CudaEngine(plan, blocks=count, shared_bytes=options["shared_bytes"], device=device, beside=True)
+        device, first = engine.device, engine.beside(engine.plan, elements, blocks)
         self.device, self.engines = device, [first]
         width = max(1, min(elements, device.networks_at_once(*first.launched, clustered=first.is_clustered)))
         try:
@@ -72,32 +67,50 @@ class Beside:
     ) -> list[Recorded]:
         """Run steps of some of the engines, all at once; return what each recorded."""
         runs = [engine.begun(steps, wanted, given) for engine, given in zip(engines, inputs, strict=True)]
-        pairs = list(zip(engines, runs, strict=True))
+        last: dict[Run, tuple[int, int, SpikeRoom]] = {}  # launches whose spikes are read while the next ones run
         while not stopped():
             with uninterrupted():
-                rooms = [(engine, run, run.next_room()) for engine, run in pairs if run.goes_on]
-                going = [(engine, run, room) for engine, run, room in rooms if room is not None]
-                if not going:
-                    break
+                going = []
+                for engine, run in zip(engines, runs, strict=True):
+                    room = run.next_room([last[run][2]] if run in last else []) if run.goes_on else None
+                    if room is not None:
+                        going.append((engine, run, room))
                 for some in _alike(going):
-                    self._launch(some)
+                    held_here = self._launch(some)
+                    _take(last, [run for _, run, _ in some])
+                    last |= {run: run.ran(room) for _, run, room in some}
+                    del held_here
+            if not going:
+                break
+        with uninterrupted():
+            _take(last, list(last))
         return [run.recorded() for run in runs]
 
-    def _launch(self, going: Sequence[tuple[CudaEngine, Run, SpikeRoom]]) -> None:
-        """Launch a kernel that all of these have, and wait for it."""
+    def _launch(self, going: Sequence[tuple[CudaEngine, Run, SpikeRoom]]) -> Memory:
+        """Launch a kernel that all of these have; return memory that must live until it has ended."""
         engine = going[0][0]
         described = [run.described(room) for _, run, room in going]
-        nets = held(self.device, np.stack([net for net, _ in described]), "what blocks of networks share")
+        stacked = np.stack([net for net, _ in described])
+        stacked["networks"] = np.arange(len(going), 0, -1)
+        nets = held(self.device, stacked, "what blocks of networks share")
         kernel, blocks, threads, shared = engine.launched
         parameters = [
             np.uint64(nets.address).tobytes(),
             np.uint32(0).tobytes(),
             np.uint32(max(steps for _, steps in described)).tobytes(),
         ]
-        how = {"at_once": not engine.is_clustered, "clustered": engine.is_clustered}
-        self.device.launch(kernel, blocks * len(going), threads, shared, parameters, **how)
-        for _, run, room in going:
-            run.recording.take(*run.ran(room))
+        clustered = engine.is_clustered
+        self.device.launch(
+            kernel, blocks * len(going), threads, shared, parameters, at_once=not clustered, clustered=clustered
+        )
+        return nets
+
+
+def _take(last: dict[Run, tuple[int, int, SpikeRoom]], runs: Sequence[Run]) -> None:
+    """Take the spikes of the last launches of some runs."""
+    for run in runs:
+        if run in last:
+            run.recording.take(*last.pop(run))
 
 
 def _alike(
@@ -111,11 +124,3 @@ def _alike(
 
     for _, some in groupby(sorted(going, key=key), key):
         yield list(some)
-
-
-def _blocks(engine: CudaEngine, plan: Plan, elements: int) -> int:
-    kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
-    inside = engine.rows.block_words * 4 * engine.partition.blocks if engine.shape.structure.rows_in_block else 0
-    most = engine.options["shared_bytes"] or engine.device.shared_bytes
-    alone = engine.partition.blocks
-    return blocks_beside(plan, kinds, numbers, alone, elements, engine.device.multiprocessors, inside, most)

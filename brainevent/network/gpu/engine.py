@@ -30,7 +30,7 @@ from .program import Resident
 from .pure import simulated
 from .recording import Recording, flags_of
 from .rows import LAYOUTS, place_synapses, rows_text
-from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
+from .shape import CLUSTER, blocks_beside, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
 from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
 from .structs import NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
 from .text import extents_of, kinds_of, step_text
@@ -69,7 +69,7 @@ class CudaEngine:
         beside: bool = False,
     ):
         self.plan, self._lock = plan, threading.Lock()
-        self.options = {"blocks": blocks, "shared_bytes": shared_bytes}
+        self.options: dict[str, Any] = {"blocks": blocks, "shared_bytes": shared_bytes}
         self._beside = beside
         self.device = device = cuda_device(default_number()) if device is None else device
         self._params = {p.name: dict(p.params) for p in plan.populations}
@@ -109,6 +109,29 @@ class CudaEngine:
             other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
             other._place(plan)
             return other.resident
+
+    def beside(self, plan: Plan, elements: int, blocks: int | None = None) -> CudaEngine:
+        """Return an engine for a plan like this one, which runs side by side with others of a number of elements.
+
+        Results depend neither on the number of elements nor on `blocks`, which is chosen if it is None.
+        """
+        blocks = self._blocks_beside(plan, elements) if blocks is None else blocks
+        return CudaEngine(plan, **self.options | {"blocks": blocks}, device=self.device, beside=True)
+
+    def _blocks_beside(self, plan: Plan, elements: int) -> int:
+        if self.options["blocks"] is not None:
+            return self.partition.blocks
+        kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
+        return blocks_beside(plan, kinds, numbers, self.partition.blocks, elements, self.device.multiprocessors)
+
+    def _resident_beside(self, resident: Resident, elements: int) -> Resident:
+        """Return what programs of several networks side by side share, given what those of one alone do."""
+        blocks = self._blocks_beside(resident.plan, elements)
+        with self._lock:
+            if blocks not in resident.others:
+                found = self.beside(resident.plan, elements).resident
+                resident.others[blocks] = found.of_operands() if resident.rows else found
+            return resident.others[blocks]
 
     def sibling(self) -> CudaEngine:
         """Return an engine of the same network with memory of its own, but for the synapses."""
@@ -159,7 +182,10 @@ class CudaEngine:
 
     def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> list[Any]:
         """Run some steps in JAX's program from each of several starts: resident, state, parameters, inputs and keys."""
-        return [simulated(resident, state, p, steps, given, wanted) for resident, state, p, given, _ in starts]
+        return [
+            simulated(resident, functools.partial(self._resident_beside, resident), state, p, steps, given, wanted)
+            for resident, state, p, given, _ in starts
+        ]
 
     @property
     def step(self) -> int:

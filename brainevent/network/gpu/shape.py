@@ -11,7 +11,6 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
-from .arrays import slots_of
 from .partition import MOST_THREADS, Partition, partition_of, threads_for
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
 from .structs import PADDED, SHORT, SLOTS
@@ -36,7 +35,6 @@ _LINE = 8  # packets
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
-_BESIDE = 4096  # neurons of a block that runs beside those of other networks, at most
 _LEAST_CARRIERS = 4  # warps that deliver
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
@@ -73,25 +71,17 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, cluster
     return int(asked)
 
 
-def blocks_beside(
-    plan: Plan, kinds: Sequence[Kind], numbers: Any, alone: int, elements: int, most: int, row_bytes: int, room: int
-) -> int:
+def blocks_beside(plan: Plan, kinds: Sequence[Kind], numbers: Any, alone: int, elements: int, most: int) -> int:
     """Return how many blocks run each of some networks side by side, of which one alone has `alone` blocks.
 
-    They are fewer, so that all multiprocessors are in use, as long as sums, states and rows that lie in shared memory
-    still have `room` there. `most` is the number of multiprocessors, `row_bytes` what rows in shared memory take in
-    all, 0 if they are not there.
+    They are fewer, as long as not all networks have multiprocessors of their own, of which there are `most`, and states
+    have room in registers: then a step takes longer, but by less than there are more networks at once.
     """
-    blocks, slots = alone, slots_of(plan)
+    blocks = alone
     while blocks > 1 and elements * blocks > most:
         fewer = 1 << (blocks - 1).bit_length() - 1
         partition = partition_of(plan, kinds, numbers, fewer, threads_for(plan, kinds, fewer))
-        if partition.per > _BESIDE or (row_bytes and partition.per > MOST_THREADS):
-            break
-        own = room_of(partition, kinds, slots, room)
-        kept = own.ring_in_block and (own.in_registers or partition.threads)
-        starts = 4 * (partition.sources + 1)
-        if not kept or (row_bytes and row_bytes // fewer + starts > own.left):
+        if partition.per > MOST_THREADS and not partition.threads:
             break
         blocks = fewer
     return blocks

@@ -171,6 +171,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Ne
     THREADS_DO
         copied((u32*)&net, (const u32*)given, sizeof(Net) / 4, tid);
     THREADS_MEET
+    EACH_THREAD_DO
+        if (tid == 0) net.turn += begin;
+    EACH_THREAD_END
+    BLOCK_MEET;
     run_block(net, block, (TRACED ? *net.begin : net.first) + begin, TRACED || steps < net.steps ? steps : net.steps);
 }
 #else

@@ -124,13 +124,8 @@ def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
 
 
 def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:
-    """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one.
-
-    It is this plan with others populations if no synapse depends on the seed.
-    """
+    """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one."""
     reseeded = reseeded_plan(plan, network, seed)
-    if not any(wiring.depends_on_seed for wiring in wirings):
-        return reseeded
     quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
     sums, measure = _Sums(quanta, plan.given), plan.synapses.measure
     if measure is None:

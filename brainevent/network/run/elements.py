@@ -17,6 +17,7 @@ from ...errors import NetworkError
 from ..plan.build import redrawn_plan, reseeded_plan
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights, weights_as_built
+from ..plan.wiring import is_drawn
 from ..state import NetworkState, initial_state
 from .checked import checked_inputs, given_weights, going_on, split_values
 
@@ -146,7 +147,7 @@ class Elements:
         self._names = {p.name for p in plan.populations}
         if swept.seeds is not None and now.network is None:
             raise NetworkError("sweep: seeds need the description of the network; build it by Network.build")
-        self.redraws = swept.seeds is not None and swept.redraw and any(w.depends_on_seed for w in self._wirings())
+        self.redraws = swept.seeds is not None and swept.redraw and any(map(is_drawn, now.network.projections))
         self._split = [self._split_of(k) for k in range(self._count)]
         self._given = [
             checked_inputs(plan, {label: _of_element(x, k) for label, x in swept.inputs.items()}, steps)
