@@ -61,7 +61,9 @@ class Job:
         self._lists = {
             "image": self._image.words,
             "moved": self._image.moved,
-            "bundled": words_of([w for f, tables in memory.bundles for w in (f, self._place(tables[0].address))]),
+            "bundled": words_of(
+                [w for f, tables in memory.bundles for table in tables for w in (f, self._place(table.address))]
+            ),
             "keys": self._keys(),
             "pointers": _rows(POINTER, self._pointers()),
             "copies": _rows(COPY, self._copies()),
@@ -108,7 +110,7 @@ class Job:
             "threads": threads_for(_MANY),
             "steps": self._steps,
             "ahead": memory.ahead,
-            "bundles": len(memory.bundles),
+            "bundles": memory.plan.parts * len(memory.bundles),
             "populations": len(self._plan.populations),
             "given": len(lists["pointers"]),
             "copied": len(lists["copies"]),
@@ -130,7 +132,7 @@ class Job:
 
     def _pointers(self) -> list[tuple[int, ...]]:
         """Return where native code is to find inputs, and where samples go."""
-        rows = []
+        rows = list[tuple[int, ...]]()
         for (name, receptor), width in ((place, array.shape[1]) for place, array in self._given.items()):
             updates = self._memory.updates[name]
             named = dict(zip(updates.population.quanta, updates.population.rule.arriving, strict=True))
@@ -143,7 +145,7 @@ class Job:
         return rows
 
     def _copies(self) -> list[tuple[int, ...]]:
-        rows = []
+        rows = list[tuple[int, ...]]()
         for name, arrays in self._memory.arrays.items():
             for key, array in arrays.states.items():
                 where = self._place(address(array)), array.nbytes
@@ -155,7 +157,7 @@ class Job:
         return rows
 
     def _sums(self) -> list[tuple[int, ...]]:
-        memory, rows = self._memory, []
+        memory, rows = self._memory, list[tuple[int, ...]]()
         for name, receptor in self._plan.receptors():
             size, held = self._plan.population(name).size, self._plan.rows(name, receptor)
             for part, (low, high) in enumerate(pairwise(memory.places.bounds[name].tolist())):
@@ -183,7 +185,7 @@ class Job:
     def _floats(self) -> list[tuple[int, ...]]:
         recording, itemsize = self._recording, np.dtype(self._plan.dtype).itemsize
         counts, rates = recording.counts, recording.rates
-        rows = [
+        rows: list[tuple[int, ...]] = [
             (self._numbers[f"counts {name}"], self._place(address(counts[name])), 1, counts[name].size, itemsize)
             for name in self._wanted.counts
         ]

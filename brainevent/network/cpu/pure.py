@@ -103,16 +103,17 @@ def simulated(
     jobs = [resident.job(steps, wanted, widths, numbers) for resident in residents]
     begin = jax.device_put(jnp.asarray(state.step, np.uint32), jax.devices("cpu")[0])
 
-    def call(job: Array, begin: Array, params: Params, operands: Mapping[str, Array]) -> list[Array]:
+    def call(job: Array, begin: Array, params: Params, arrays: Sequence[Array]) -> list[Array]:
         own = refuse_derivatives("numba", checked_params(plan, jobs[0].drawn, params))
         flat = [own[p.name][key] for p in plan.populations for key in p.params]
-        passed = [job, begin, _keys(plan, keys), *refuse_derivatives("numba", [*operands.values()]), *flat]
+        passed = [job, begin, _keys(plan, keys), *refuse_derivatives("numba", list(arrays)), *flat]
         return native_call(_Target(), passed, list(outs.values()))
 
+    arrays = list(operands.values())
     if len(jobs) == 1:
-        found = call(jobs[0].words, begin, params, operands)
+        found = call(jobs[0].words, begin, params, arrays)
     else:
-        found = jax.vmap(call)(np.stack([job.words for job in jobs]), begin, params, operands)
+        found = jax.vmap(call)(np.stack([job.words for job in jobs]), begin, params, arrays)
     if any(isinstance(x, Tracer) for x in found):
         _kept.update((id(job), job) for job in jobs)
     else:

@@ -29,7 +29,7 @@ from .partition import partition_of, threads_for
 from .program import Resident
 from .pure import simulated
 from .recording import Recording, flags_of
-from .rows import LAYOUTS, place_synapses, rows_text
+from .rows import LAYOUTS, DeviceRows, place_synapses, rows_text
 from .shape import CLUSTER, blocks_beside, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
 from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
 from .structs import NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
@@ -57,6 +57,8 @@ class CudaEngine:
 
     name = "cuda"
     paces_itself = True
+    rows: DeviceRows
+    row_of_place: Memory
 
     def __init__(
         self,

@@ -167,7 +167,7 @@ def _natively(
     from ..calls.call import run_natively
 
     name, plan = engine_name(sim.engine), sim.engine.plan  # with the weights of now
-    given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every}
+    given: dict[str, Any] = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every}
     given |= {"keys": keys} if name == "cuda" else {}
     if refused := [what for what, value in given.items() if value]:
         own = " and uses the keys of the build" * (name == "cuda")
