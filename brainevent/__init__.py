@@ -206,6 +206,7 @@ if TYPE_CHECKING:
     from .network.run.result import Result
     from .network.run.simulation import Simulation
     from .network.run.stepper import Stepper
+    from .network.run.swept import SweepResult
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.plots import plot_traces, plot_weights
@@ -230,22 +231,22 @@ __all__ = [
     "KernelRegistrationError", "KernelToolchainError", "MathError", "Network", "NetworkError", "NoRuleError",
     "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG", "PallasLFSRRNG",
     "Population", "Projection", "RegistrationTypeError", "RegistrationValueError", "Result", "RoundedWeightsWarning",
-    "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "TuneResult", "TunedChoice", "UnknownNameError",
-    "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError", "WeightedArray", "XLACustomKernel",
-    "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm",
-    "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed",
-    "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm", "binary_densemm_p", "binary_densemv",
-    "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p", "binary_jitnmm",
-    "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p", "binary_jitsmv",
-    "binary_jitsmv_p", "binary_jitumm", "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p", "bitpack", "check",
-    "clear_cache", "clear_tuned", "config", "connect", "coo2csr", "coo_to_csc_index", "coomm", "coomm_p", "coomv",
-    "coomv_p", "csc_to_csr_index", "cscmm_dt2t", "cscmv_dt2t", "csr_apply_on_post", "csr_apply_on_pre",
-    "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p", "csr_delay_deliver_p",
-    "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm", "csrmm_dt2t", "csrmm_dt2t_p",
-    "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t", "csrmv_dt2t_p", "csrmv_indexed",
-    "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "errors", "every", "exponential", "export_checks",
-    "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv", "fcnmv_dt2t", "fcnmv_p",
-    "general_batching_rule", "get_all_primitive_names", "get_cache_dir", "get_hybrid_config",
+    "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult", "TuneResult", "TunedChoice",
+    "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError", "WeightedArray",
+    "XLACustomKernel", "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv", "binary_coomv_p",
+    "binary_csrmm", "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv",
+    "binary_csrmv_indexed", "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm", "binary_densemm_p",
+    "binary_densemv", "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p",
+    "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p",
+    "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm", "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p",
+    "bitpack", "check", "clear_cache", "clear_tuned", "config", "connect", "coo2csr", "coo_to_csc_index", "coomm",
+    "coomm_p", "coomv", "coomv_p", "csc_to_csr_index", "cscmm_dt2t", "cscmv_dt2t", "csr_apply_on_post",
+    "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p",
+    "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm",
+    "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t", "csrmv_dt2t_p",
+    "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "errors", "every", "exponential",
+    "export_checks", "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv", "fcnmv_dt2t",
+    "fcnmv_p", "general_batching_rule", "get_all_primitive_names", "get_cache_dir", "get_hybrid_config",
     "get_pallas_lfsr_rng_class", "get_primitives_by_tags", "get_registry", "grad", "half", "import_tuned",
     "init_csr_config", "integers", "jaxinfo_to_warpinfo", "jaxtype_to_warptype", "jitn", "jitn_p", "jitnmm", "jitnmm_p",
     "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv", "jitsmv_dt2t", "jitsmv_p",

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -93,7 +92,8 @@ class Beside:
         stacked = np.stack([net for net, _ in described])
         stacked["networks"] = np.arange(len(going), 0, -1)
         nets = held(self.device, stacked, "what blocks of networks share")
-        kernel, blocks, threads, shared = engine.launched
+        kernel, blocks, threads, _ = engine.launched
+        shared = max(one.launched[3] for one, _, _ in going)
         parameters = [
             np.uint64(nets.address).tobytes(),
             np.uint32(0).tobytes(),
@@ -115,12 +115,13 @@ def _take(last: dict[Run, tuple[int, int, SpikeRoom]], runs: Sequence[Run]) -> N
 
 def _alike(
     going: Sequence[tuple[CudaEngine, Run, SpikeRoom]],
-) -> Iterator[list[tuple[CudaEngine, Run, SpikeRoom]]]:
-    """Yield those that one launch can run."""
-
-    def key(one: tuple[CudaEngine, Run, SpikeRoom]) -> Any:
-        kernel, *launch = one[0].launched
-        return getattr(kernel, "value", None) or id(kernel) if not isinstance(kernel, int) else kernel, *launch
-
-    for _, some in groupby(sorted(going, key=key), key):
-        yield list(some)
+) -> list[list[tuple[CudaEngine, Run, SpikeRoom]]]:
+    """Return those that one launch can run together, which may differ in how much shared memory they need."""
+    groups: list[list[tuple[CudaEngine, Run, SpikeRoom]]] = []
+    for one in going:
+        same = (group for group in groups if group[0][0].launched[:3] == one[0].launched[:3])
+        if (group := next(same, None)) is None:
+            groups.append([one])
+        else:
+            group.append(one)
+    return groups

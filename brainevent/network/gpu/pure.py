@@ -152,7 +152,8 @@ def _widths(arguments: Arguments) -> dict[tuple[str, str], int]:
 def _operands(resident: Resident, arguments: Arguments) -> dict[str, Array]:
     """Return what a call of one network is given, by name."""
     state, own, given = arguments
-    scalars, arrays = resident.places.params(own)
+    in_order = {p.name: {key: own[p.name][key] for key in p.params} for p in resident.plan.populations}  # JAX sorts
+    scalars, arrays = resident.places.params(in_order)
     return {
         "begin": jnp.asarray(state.step, np.uint32),
         "scalars": scalars,

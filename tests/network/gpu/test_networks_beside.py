@@ -27,13 +27,18 @@ def built(device, blocks=2, seed=3):
     return Simulation(plan, CudaEngine(plan, blocks=blocks, device=device), network=description)
 
 
+def networks(device, blocks):
+    """Return the numbers of networks of launches, of which each network has so many blocks."""
+    return {count // blocks for count, _, shared in device.launches if shared}
+
+
 @pytest.mark.parametrize("case", ["all", "weights", "seeds"])
 def test_a_sweep_has_the_bits_of_builds_of_their_own(case):
     """With fewer networks at once than elements, and in clusters."""
     device = PretendDevice(4)
     found = built(device).sweep(STEPS, RECORD, **CASES[case])
     check(found, [separate("numba", CASES[case], k) for k in range(3)])
-    assert max(blocks for blocks, *_ in device.launches) == 4, "two networks in one launch"
+    assert networks(device, 2) == {1, 2}, "two networks in one launch, then the third"
 
 
 def test_networks_without_clusters_meet_in_memory():
@@ -49,7 +54,8 @@ def test_launches_end_and_go_on(monkeypatch):
     device = PretendDevice(8)
     found = built(device).sweep(STEPS, RECORD, **CASES["all"])
     check(found, [separate("numba", CASES["all"], k) for k in range(3)])
-    assert len([blocks for blocks, *_ in device.launches if blocks == 6]) > 3
+    assert networks(device, 2) == {3}
+    assert len([shared for _, _, shared in device.launches if shared]) > 3
 
 
 def test_fewer_networks_run_at_once_if_memory_is_full(monkeypatch):
@@ -89,14 +95,17 @@ def test_vmap_is_side_by_side(blocks):
 
 
 def _compare(sim, cpu, wrapped):
-    state = be.simulate(cpu, cpu.state, {}, 9)[0]
-    nested = [
-        jax.vmap(jax.vmap(call(one, RECORD), (0, None, None, None, None)), (None, 0, None, None, None))
-        for one in (sim, cpu)
-    ]
-    found, expected = (jax.tree.map(np.asarray, wrapped(run)(DRIVES, INPUT[:2], state, None, None)) for run in nested)
+    with jax.default_device(jax.devices("cpu")[0]):
+        state = jax.tree.map(np.asarray, be.simulate(cpu, cpu.state, {}, 9)[0])
+        expected = _nested(cpu, state, wrapped)
+    found = _nested(sim, state, wrapped)
     equal(found, expected)
     assert len(np.unique(found[1]["E.rate"].sum(-1))) == 6
+
+
+def _nested(sim, state, wrapped):
+    run = jax.vmap(jax.vmap(call(sim, RECORD), (0, None, None, None, None)), (None, 0, None, None, None))
+    return jax.tree.map(np.asarray, wrapped(run)(DRIVES, INPUT[:2], state, None, None))
 
 
 @pytest.mark.gpu
@@ -112,9 +121,7 @@ def test_sweeps_on_a_gpu(case):
 @pytest.mark.parametrize("blocks", [None, 4, 20])
 def test_vmap_on_a_gpu(blocks):
     pytest.importorskip("cuda.bindings.nvrtc")
-    with jax.default_device(jax.devices("cpu")[0]):
-        cpu = sweeps.built(threads=1)
-    _compare(sweeps.built("cuda", blocks=blocks), cpu, jax.jit)
+    _compare(sweeps.built("cuda", blocks=blocks), sweeps.built(threads=1), jax.jit)
 
 
 @pytest.mark.gpu
