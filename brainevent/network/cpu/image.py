@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,13 +15,14 @@ from .tables import Table, address
 __all__ = ["Image", "arrays_of"]
 
 Array = Any
-_LEAST_ADDRESS = 2**32  # no other word of a table is as large
 
 
 class Image:
     """Arrays side by side; those of words come first, with what is in them.
 
-    A word that is the address of something in one of the arrays is, in the image, relative to its beginning.
+    A word that is the address of something in one of the arrays is, in the image, relative to its beginning. Which
+    words are such is found by `twins`: arrays that were made in the same way, at other addresses. A number is the same
+    in both; an address is not.
 
     Attributes:
         words: The first words, which hold something.
@@ -30,27 +31,27 @@ class Image:
         nbytes: How much memory all arrays take.
     """
 
-    def __init__(self, arrays: Iterable[Array], zeros: Iterable[Array], empty: Iterable[Array]):
+    def __init__(self, arrays: Sequence[Array], twins: Sequence[Array], zeros: Iterable[Array], empty: Iterable[Array]):
         self._at, self._sizes = dict[int, int](), dict[int, int]()
         end, ends = 0, []
         blank = [[one for one in some if one.nbytes] for some in (zeros, empty)]
         known = {address(one) for some in blank for one in some}
-        held = [one for one in _whole(arrays) if address(one) not in known]
-        for some in (held, *blank):
+        pairs = zip(arrays, twins, strict=True)
+        held = [(one, twin) for one, twin in _whole(pairs) if address(one) not in known]
+        for some in ([one for one, _ in held], *blank):
             for one in some:
                 self._at[address(one)], self._sizes[address(one)] = end, one.nbytes
                 end += one.nbytes + -one.nbytes % LINE_BYTES
             ends.append(end)
         self._begins = np.array(sorted(self._at), np.int64)
-        assert self._begins[0] >= _LEAST_ADDRESS
         self.cleared, self.nbytes = ends[1], ends[2]
         self.words = np.zeros(ends[0] // 8, np.int64)
         moved = []
-        for one in held:
+        for one, twin in held:
             begin = self._at[address(one)]
             self.words.view(np.uint8)[begin : begin + one.nbytes] = np.frombuffer(one.tobytes(), np.uint8)
             if one.dtype == np.int64:
-                moved += [begin // 8 + place for place in self._pointers(one.reshape(-1))]
+                moved += [begin // 8 + place for place in self._pointers(one.reshape(-1), twin.reshape(-1))]
         self.moved = np.array(moved, np.int64)
         for place in moved:
             self.words[place] = self.place(int(self.words[place]))
@@ -73,17 +74,17 @@ class Image:
         begin = int(self._begins[found])
         return begin if where <= begin + self._sizes[begin] else None
 
-    def _pointers(self, words: Array) -> list[int]:
-        return [k for k in np.flatnonzero(words >= _LEAST_ADDRESS).tolist() if self._begin(int(words[k])) is not None]
+    def _pointers(self, words: Array, others: Array) -> list[int]:
+        return [k for k in np.flatnonzero(words != others).tolist() if self._begin(int(words[k])) is not None]
 
 
-def _whole(arrays: Iterable[Array]) -> list[Array]:
-    """Return arrays without those that are a part of another one, by address."""
-    found: list[Array] = []
+def _whole(pairs: Iterable[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+    """Return arrays, with their twins, without those that are a part of another one, by address."""
+    found: list[tuple[Array, Array]] = []
     end = 0
-    for one in sorted(arrays, key=lambda one: (address(one), -one.nbytes)):
+    for one, twin in sorted(pairs, key=lambda pair: (address(pair[0]), -pair[0].nbytes)):
         if address(one) + one.nbytes > end or not found:
-            found.append(one)
+            found.append((one, twin))
             end = address(one) + one.nbytes
     return found
 

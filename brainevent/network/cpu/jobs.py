@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +26,45 @@ __all__ = ["Job"]
 
 Array = Any
 _MANY = 2**20  # elements
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a run in one thread consists of, with inputs that are there to be replaced."""
+
+    memory: Memory
+    recording: Recording
+    runs: Runs
+    alone: Alone
+    given: dict[tuple[str, str], Array]
+
+    @classmethod
+    def of(cls, plan: Plan, steps: int, wanted: Wanted, widths: Mapping[tuple[str, str], int]) -> _Parts:
+        """Make all parts of a run, in arrays of their own but for synapses."""
+        memory = Memory(dataclasses.replace(plan, check_finite=False))
+        memory.hold(max((plan.rows(*place) for place in plan.receptors()), default=1))
+        given = {place: untouched((steps, width), plan.dtype) for place, width in widths.items()}
+        memory.give(given)
+        recording = Recording(memory, steps, wanted)
+        recording.make_room()
+        runs = Runs(memory, recording)
+        return cls(memory, recording, runs, Alone(runs), given)
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All arrays that belong to the run, in an order that depends on the plan alone."""
+        memory, recording = self.memory, self.recording
+        outside = [memory.plan, *memory.plan.populations, memory.shared, recording.out, self.given, recording.wanted]
+        return arrays_of([memory, recording, self.runs, self.alone], outside)
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays that are filled before anything reads them."""
+        memory, recording = self.memory, self.recording
+        neurons = [a for arrays in memory.arrays.values() for a in (*arrays.states.values(), *arrays.params.values())]
+        spikes = [array for lists in memory.lists.values() for array in lists.spikes]
+        records = [*recording.counts.values(), *recording.rates.values()]
+        return [*neurons, *spikes, *records, *(array for some in recording.spikes.values() for array in some)]
 
 
 class Job:
@@ -49,15 +89,11 @@ class Job:
         numbers: Mapping[str, int],
     ):
         self._plan, self._steps, self._wanted, self._numbers = plan, steps, wanted, numbers
-        self._memory = memory = Memory(dataclasses.replace(plan, check_finite=False))
-        memory.hold(max((plan.rows(*place) for place in plan.receptors()), default=1))
-        self._given = {place: untouched((steps, width), plan.dtype) for place, width in widths.items()}
-        memory.give(self._given)
-        self._recording = recording = Recording(memory, steps, wanted)
-        recording.make_room()
-        self._runs = Runs(memory, recording)
-        self._alone = Alone(self._runs)
-        self._image = self._imaged()
+        parts, twin = (_Parts.of(plan, steps, wanted, widths) for _ in range(2))
+        self._memory, self._recording, self._given = parts.memory, parts.recording, parts.given
+        self._alone = parts.alone
+        self._image = Image(parts.arrays, twin.arrays, parts.memory.ring.parts, parts.blank)
+        memory = parts.memory
         self._lists = {
             "image": self._image.words,
             "moved": self._image.moved,
@@ -75,23 +111,12 @@ class Job:
         self.drawn = {name: updates.update.drawn for name, updates in memory.updates.items()}
         self._table = self._described()
         self._alive = memory.shared, memory.bundles
-        del self._memory, self._recording, self._runs, self._alone, self._given
+        del self._memory, self._recording, self._alone, self._given
 
     @property
     def words(self) -> Array:
         """The address of the table, as the first operand of a call."""
         return np.array([self._table.address & 0xFFFF_FFFF, self._table.address >> 32], np.uint32)
-
-    def _imaged(self) -> Image:
-        memory, recording = self._memory, self._recording
-        populations = memory.plan.populations
-        outside = [memory.plan, *populations, memory.shared, recording.out, self._given, recording.wanted]
-        neurons = [a for arrays in memory.arrays.values() for a in (*arrays.states.values(), *arrays.params.values())]
-        spikes = [array for lists in memory.lists.values() for array in lists.spikes]
-        records = [*recording.counts.values(), *recording.rates.values()]
-        records += [array for arrays in recording.spikes.values() for array in arrays]
-        held = arrays_of([memory, recording, self._runs, self._alone], outside)
-        return Image(held, memory.ring.parts, [*neurons, *spikes, *records])
 
     def _place(self, where: int) -> int:
         return self._image.place(where)

@@ -29,6 +29,7 @@ __all__ = [
 ]
 __all__ += ["pushed"]
 
+_APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have groups of 16 and of 18
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
@@ -75,10 +76,11 @@ def blocks_beside(plan: Plan, kinds: Sequence[Kind], numbers: Any, alone: int, e
     """Return how many blocks run each of some networks side by side, of which one alone has `alone` blocks.
 
     They are fewer, as long as not all networks have multiprocessors of their own, of which there are `most`, and states
-    have room in registers: then a step takes longer, but by less than there are more networks at once.
+    have room in registers: then a step takes longer, but by less than there are more networks at once. Clusters leave
+    some multiprocessors free.
     """
     blocks = alone
-    while blocks > 1 and elements * blocks > most:
+    while blocks > 1 and elements * blocks > (most - most // _APART if blocks <= CLUSTER else most):
         fewer = 1 << (blocks - 1).bit_length() - 1
         partition = partition_of(plan, kinds, numbers, fewer, threads_for(plan, kinds, fewer))
         if partition.per > MOST_THREADS and not partition.threads:

@@ -204,17 +204,25 @@ def test_what_it_cannot_do_is_said(case):
 
 
 def test_an_image_moves_addresses_alone():
-    """Words that are an address in one of the arrays are relative to its beginning; all others stay."""
-    first, second, outside = (np.arange(10, dtype=np.int64) for _ in range(3))
-    first[3] = second.ctypes.data + 16
-    first[5] = outside.ctypes.data
-    scratch = np.zeros(100, np.float32)
-    second[0] = scratch.ctypes.data
-    image = Image([first, second, second[2:4], scratch], [scratch], [])
+    """Words that are an address in one of the arrays are relative to its beginning; numbers stay, whatever they are."""
+    first, second, scratch = made = pointing()
+    outside = np.zeros(4)
+    twins = pointing()
+    for one, _, _ in (made, twins):
+        one[5], one[6] = outside.ctypes.data, first.ctypes.data  # the second is a number, if it is one in both
+    image = Image([first, second, second[2:4], scratch], [*twins[:2], twins[1][2:4], twins[2]], [scratch], [])
     one, two = (image.place(array.ctypes.data) // 8 for array in (first, second))
     assert sorted([one, two]) == [0, 16]
     assert image.words[one + 3] == 8 * two + 16
     assert image.words[one + 5] == outside.ctypes.data
+    assert image.words[one + 6] == first.ctypes.data
     assert image.words[two] == image.place(scratch.ctypes.data) == 8 * image.words.size
     assert sorted(image.moved.tolist()) == sorted([one + 3, two])
     assert image.cleared == image.nbytes == 8 * image.words.size + 448
+
+
+def pointing():
+    """Return words that point to others, and these to numbers."""
+    first, second, scratch = np.arange(10, dtype=np.int64), np.arange(10, dtype=np.int64), np.zeros(100, np.float32)
+    first[3], second[0] = second.ctypes.data + 16, scratch.ctypes.data
+    return first, second, scratch
