@@ -57,17 +57,18 @@ def simulate(
     Weights in `params` count as they are: they are not rounded to multiples of a quantum, unlike those of a build.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
-    A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
-    method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
-    population are those of the build as well. With other weights in `params` it does what a build with these weights
-    does, to the last bit: the network is built anew for them, which takes time, and the last ones are cached by their
-    content. So they must be known when `simulate` is called: `jax.vmap` over weights runs one network after the other,
-    and weights that `jax.jit`, `jax.grad` or a loop traces raise. A program that JAX has traced keeps the weights of
-    its trace, and their memory.
+    A simulation that was built with `backend="cuda"` or `"numba"` runs its native code within JAX's program, with the
+    same bits as its method `run`. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a
+    CPU each in a thread; several `vmap` are one batch. It has no derivatives, and means of `random.poisson` that are
+    one for a population are those of the build; with `"cuda"` so are the keys. With other weights in `params` it does
+    what a build with these weights does, to the last bit: the network is built anew for them, which takes time, and
+    the last ones are cached by their content. So they must be known when `simulate` is called, also under `jax.vmap`,
+    where `"cuda"` runs one network after the other; weights that `jax.jit`, `jax.grad` or a loop traces raise. A
+    program that JAX has traced keeps the weights of its trace, and their memory.
 
     Args:
-        sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
-            change.
+        sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
+            does not change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
@@ -91,16 +92,16 @@ def simulate(
         chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are numbers of
         quanta, of the dtypes of those in `state`; but where weights are given, integers become floats, for such sums
         need not be whole numbers. `state.with_floats()` has floats from the start: for a loop such as `jax.lax.scan`
-        over calls with weights, and for derivatives through several calls. With `backend="cuda"` sums stay whole
-        numbers, of the quanta that suit the given weights, which the state says; only `jax.vmap` over weights of
-        different quanta returns floats.
+        over calls with weights, and for derivatives through several calls. With native code sums stay whole numbers, of
+        the quanta that suit the given weights, which the state says; only `jax.vmap` over weights of different quanta
+        returns floats.
 
     Raises:
-        NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; weights are NaN
-            or infinite; or sums in the state are too large.
+        NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; weights are
+            NaN or infinite; or sums in the state are too large.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
             Within `jax.jit`, XLA says so when the program runs.
-        RoundedWeightsWarning: A warning, with `backend="cuda"`: weights were rounded by more than 2**-9 of their value.
+        RoundedWeightsWarning: A warning, with native code: weights were rounded by more than 2**-9 of their value.
         UnknownNameError: A population, parameter, projection or receptor does not exist.
         ShapeError: A parameter, an input or the state has another shape.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...event.room import check_host_room
 from ..engine import Engine
 from ..engines import beside, beside_on_gpu, engine_name
 from ..plan.threads import threads_for
@@ -48,6 +49,10 @@ def swept(
         queue.run_on_gpu(engine)
         return queue.all_results()
     count = threads_for(len(elements), threads) if backend == "numba" else 1
+    if elements.sweeps_weights:
+        each = elements.now.weights.plan.synapse_bytes
+        what = f"the synapses of {count} elements at once"
+        check_host_room("sweep", what, count * each, "pass fewer threads=, or elements with the same weights", each)
     workers = [
         threading.Thread(target=queue.work, args=(backend,), name=f"brainevent sweep {k}", daemon=True)
         for k in range(1, count)

@@ -253,6 +253,15 @@ def test_what_cannot_be_recorded_is_said_before_anything_runs(monkeypatch):
         built().sweep(40_000, "E.v", {"E": {"drive": [0.1] * 100}})
 
 
+def test_synapses_of_elements_that_do_not_fit_are_said(monkeypatch):
+    sim = built(threads=1)
+    monkeypatch.setattr("brainevent.event.room._available", lambda: 1000)
+    monkeypatch.setattr("brainevent.event.room._SMALL", 0)
+    message = r"sweep: the synapses of 3 elements at once would take .* the host has 1 kB .* pass fewer threads="
+    with pytest.raises(MemoryError, match=message):
+        sim.sweep(5, values=CASES["one weight"]["values"], threads=3)
+
+
 def test_weights_that_are_rounded_warn():
     weights = np.full((2, 134), 0.1)
     weights[1, 0] = 1e-12
