@@ -93,6 +93,12 @@ class NumbaEngine:
         with self.lock:
             self.memory.set(population, param, value)
 
+    def set_keys(self, plan: Plan) -> None:
+        """Draw random numbers with the keys of a plan that differs in them, in states and parameters alone."""
+        with self.lock:
+            self.memory.set_keys(plan)
+            self.plan = plan
+
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
         with self._whole() as memory:

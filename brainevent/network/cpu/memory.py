@@ -34,6 +34,7 @@ class Memory:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.clock = lines(1)  # of which the first word is the step that comes next
+        self.leg = 1  # how many steps native code should run at a time: the last estimate
         self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
         self.torn = False  # whether a run was interrupted within a step
         self.fresh = True  # whether no step ran since states were given: they may have denormals
@@ -137,6 +138,12 @@ class Memory:
         array[...] = flushed(np.asarray(value, array.dtype))
         self.fed_by = None  # new tables have no inputs
         self.updates[population].follow_params()
+
+    def set_keys(self, plan: Plan) -> None:
+        """Draw random numbers with the keys of a plan that differs in nothing else that native code knows."""
+        self.plan = plan
+        for population in plan.populations:
+            self.updates[population.name].set_key(population)
 
     def with_weights(self, plan: Plan, state: NetworkState) -> Memory:
         """Return the memory of a plan that differs only in weights and quanta, with a state in these."""

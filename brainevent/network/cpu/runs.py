@@ -122,7 +122,7 @@ class Legs:
 
     def __iter__(self) -> Iterator[int]:
         """Run leg by leg; Ctrl-C is held back within a leg, so that it ends with a whole step."""
-        turn, leg = 0, 1
+        turn, leg = 0, self.memory.leg
         while turn < self.recording.steps and not self.stopped():
             self.recording.make_room()
             began = time.perf_counter()
@@ -133,7 +133,7 @@ class Legs:
                 self.memory.step = self.recording.first + turn
                 self.memory.settle()
             seconds = max(time.perf_counter() - began, 1e-9)
-            leg = max(1, min(int(ran * LEG_SECONDS / seconds), 8 * leg))
+            leg = self.memory.leg = max(1, min(int(ran * LEG_SECONDS / seconds), 8 * leg))
             last = self.memory.step - 1
             if self._why(last) & NOT_FINITE:
                 yield last

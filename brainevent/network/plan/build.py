@@ -17,6 +17,7 @@ from ...event.room import check_room
 from ...scalar.threefry import SCHEME
 from ...scalar.trace import TracedRule
 from ..description.populations import Population, Projection
+from ..description.values import Values
 from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
 from .drawn_values import array_of
@@ -115,12 +116,20 @@ def build_plan(
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
     """Return a plan whose initial states, parameters and random numbers are those of another seed; synapses stay."""
     seed = checked_seed(seed)
-    populations = []
-    for p in network.populations:
-        own = plan.population(p.name)
-        quanta = {(p.name, receptor): quantum for receptor, quantum in own.quanta.items()}
-        populations.append(_population(p, own.rule, quanta, network.dt, seed))
-    return replace(plan, populations=tuple(populations))
+    return replace(plan, populations=tuple(_reseeded(plan.population(p.name), p, seed) for p in network.populations))
+
+
+def _reseeded(own: PopulationPlan, population: Population, seed: int) -> PopulationPlan:
+    """Return neurons whose drawn states and parameters are those of another seed."""
+    arrays = []
+    for kind, given, held in (("state", population.state, own.state), ("params", population.params, own.params)):
+        drawn = {
+            key: array_of(f"{kind} {key}", value, f"{kind} {own.name}.{key}", own.size, held[key].dtype.name, seed)
+            for key, value in given.items()
+            if isinstance(value, Values)
+        }
+        arrays.append({**held, **drawn})
+    return replace(own, state=arrays[0], params=arrays[1], key=key_of(seed, own.name))
 
 
 def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:

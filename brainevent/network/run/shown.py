@@ -16,12 +16,9 @@ from ..engine import Engine
 from ..engines import engine_name
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights
-from ..plan.threads import threads_for
 from .report import Text, reported
 
 __all__ = ["Shown", "beside_in_words", "explained"]
-
-_MANY = 2**20  # elements
 
 
 class Shown:
@@ -80,9 +77,8 @@ class Shown:
 
 def beside_in_words(backend: str) -> str:
     """Return how the elements of a sweep run, and those of `jax.vmap`."""
-    threads = threads_for(_MANY)
     how = {
-        "numba": f"one a thread, on {threads} thread{'s'[: threads - 1]}",
+        "numba": "side by side, one a thread",
         "cuda": "side by side, each on blocks of its own, which are the fewer the more elements there are",
         "jax": "one after another in a sweep, as one batch under jax.vmap",
     }

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ...event.room import check_host_room
-from ..engine import Engine
+from ..engine import Engine, Keyed
 from ..engines import beside, beside_on_gpu, engine_name
 from ..plan.threads import threads_for
 from .chunks import chunks, needs_no_chunks
@@ -185,11 +185,15 @@ class _Worker:
     def _prepared(self, element: Element) -> Engine:
         """Return an engine with an element in it: the last one, if it differs in nothing that cannot be set."""
         engine, plan = self._engine, element.plan
-        if engine is None or [p.key for p in engine.plan.populations] != [p.key for p in plan.populations]:
+        same = engine is not None and engine.plan.quanta == plan.quanta and engine.plan.synapses is plan.synapses
+        keyed = engine is not None and [p.key for p in engine.plan.populations] == [p.key for p in plan.populations]
+        if engine is not None and same and not keyed and isinstance(engine, Keyed):
+            engine.set_keys(plan)
+        elif engine is None or not keyed:
             self._engine = None  # given back before more is taken
             engine = self._engine = beside(plan, self._backend)
             self._params = {p.name: dict(p.params) for p in plan.populations}
-        elif engine.plan.synapses is not plan.synapses or engine.plan.quanta != plan.quanta:
+        elif not same:
             engine.set_weights(plan, element.state)
         for name, values in element.params.items():
             for key, value in values.items():

@@ -312,6 +312,16 @@ def test_the_number_of_threads_follows_the_environment(monkeypatch):
     assert len(began) == 1, "no more threads than elements"
 
 
+@pytest.mark.parametrize(
+    ("backend", "how"),
+    [("numba", "side by side, one a thread"), ("jax", "one after another in a sweep, as one batch under jax.vmap")],
+)
+def test_the_report_says_how_elements_run(backend, how):
+    sim = built(backend)
+    assert f"elements of sweeps and batches run {how}" in sim.report().splitlines()
+    assert sim.explain().splitlines()[-1] == f"elements of sweeps and batches run {how}"
+
+
 def test_initial_states_are_those_of_seeds():
     still = {"keep": [1.0], "drive": [0.0], "own": [0.0], "threshold": [9.0]}
     swept = built().sweep(1, "E.v", {"E": still}, seeds=[11])
