@@ -15,7 +15,7 @@ TITLE = "Sweeps"
 
 def measure_rows(options: Options) -> Iterator[Row | Failed]:
     """64 networks of 1 000 neurons on two cores, as a sweep and under `jax.vmap`."""
-    arguments = {"model": "cuba", "n": 1000, "elements": 64, "steps": 1000, "threads": 2}
+    arguments = {"model": "cuba", "n": 1000, "elements": 64, "steps": 10_000, "threads": 2}
     rounds = options.choose_rounds(full=9, quick=3)
     yield from _rows("sweeps", "CUBA, 64 x 1 000 neurons, two cores", "cpu", {**arguments, "rounds": rounds}, 1.8)
 
