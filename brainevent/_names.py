@@ -83,6 +83,7 @@ _ROOMS = {
     "network.run.result": "Result",
     "network.run.simulation": "Simulation",
     "network.run.stepper": "Stepper",
+    "network.run.swept": "SweepResult",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
     "spikes.labelled": "LabelledSpikes",

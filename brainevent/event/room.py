@@ -46,10 +46,14 @@ def check_room(where: str, what: str, size: int, *, on_host: bool = False, inste
         _check(where, what, size, name, most, instead)
 
 
-def check_host_room(where: str, what: str, size: int, instead: str) -> None:
-    """Raise if `size` bytes do not fit the memory of the host, whatever the devices are; `instead` says what to do."""
+def check_host_room(where: str, what: str, size: int, instead: str, each: int = 0) -> None:
+    """Raise if `size` bytes do not fit the memory of the host, whatever the devices are; `instead` says what to do.
+
+    With `each`, the bytes of one element of many, the message says how many elements fit.
+    """
     if size >= _SMALL and (most := _available()) is not None:
-        _check(where, what, size, "the host", most, instead)
+        fits = f"{most // each} elements fit: " if each else ""
+        _check(where, what, size, "the host", most, fits + instead)
 
 
 def _check(where: str, what: str, size: int, name: str, most: int, instead: str) -> None:

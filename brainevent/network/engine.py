@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .plan.plan import Plan
 from .run.recorded import Recorded, RecordedStep, Wanted
 from .state import NetworkState
 
-__all__ = ["Engine", "Prepared", "Repeated", "Stopped", "all_finite", "check_whole", "input_rows", "never"]
+__all__ = ["Engine", "Keyed", "Prepared", "Repeated", "Stopped", "all_finite", "check_whole", "input_rows", "never"]
 
 Array = Any
 Stopped = Callable[[], bool]
@@ -124,3 +124,11 @@ class Engine(Protocol):
 
     def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
         """Return a run that is repeated; inputs are (steps, neurons), of the plan's dtype."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An engine that can draw other random numbers without being made anew."""
+
+    def set_keys(self, plan: Plan) -> None:
+        """Draw random numbers with the keys of a plan that differs in them, in states and parameters alone."""

@@ -17,7 +17,16 @@ from .plan.plan import Plan
 if TYPE_CHECKING:
     from .plan.drawing import Measure
 
-__all__ = ["ENGINES", "check_dtype", "chosen_name", "engine_name", "make_engine", "measure_of"]
+__all__ = [
+    "ENGINES",
+    "beside",
+    "beside_on_gpu",
+    "check_dtype",
+    "chosen_name",
+    "engine_name",
+    "make_engine",
+    "measure_of",
+]
 
 ENGINES = {
     "numba": ("cpu.engine", "NumbaEngine"),
@@ -61,6 +70,19 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def beside(plan: Plan, backend: str) -> Engine:
+    """Return an engine for one of several networks that run at the same time, each in a thread of its own."""
+    room, kind = ENGINES[backend]
+    options = {"alone": True} if backend == "numba" else {}
+    engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **options)
+    return engine
+
+
+def beside_on_gpu(engine: Engine, elements: int) -> Any:
+    """Return what runs networks like that of an engine for GPUs side by side on its GPU: `gpu.beside.Beside`."""
+    return importlib.import_module(f"{__package__}.gpu.beside").Beside(engine, elements)
 
 
 def measure_of(name: str) -> Measure | None:

@@ -146,9 +146,11 @@ STRUCTURES = {
 }
 
 
-def entry_text(entry):
+def entry_text(entry, beside=False):
     """Return the function that runs one block; structures are passed by their addresses."""
     kinds = STRUCTURES.get(entry, ["Listed"])
+    if beside:  # the first parameter is itself an address
+        kinds = ["Net*", *kinds[1:]]
     taken = ", ".join(f"{kind} x{k}" if kind == "unsigned" else f"const {kind}* x{k}" for k, kind in enumerate(kinds))
     passed = ", ".join(f"x{k}" if kind == "unsigned" else f"*x{k}" for k, kind in enumerate(kinds))
     return (
@@ -211,7 +213,7 @@ class PretendDevice:
 
     def kernel(self, text, entry, shared):
         assert shared <= self.shared_bytes
-        return library(HEAD + text + entry_text(entry)).on_block
+        return library(HEAD + text + entry_text(entry, "#define BESIDE" in text)).on_block
 
     def launch(self, kernel, blocks, threads, shared, parameters, *, at_once=False, clustered=False):
         self.launches.append((blocks, threads, shared))
@@ -238,6 +240,9 @@ class PretendDevice:
 
     def has_room_for_cluster(self, kernel, blocks, threads, shared):
         return blocks <= self.largest_cluster
+
+    def networks_at_once(self, kernel, blocks, threads, shared, *, clustered):
+        return self.multiprocessors // blocks
 
     def wait(self):
         pass

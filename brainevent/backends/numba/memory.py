@@ -15,7 +15,8 @@ from numba.extending import intrinsic
 from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
-    "acquire", "any_of", "array_at", "as_word", "call", "prefetch", "put", "release", "word", "yield_thread",
+    "acquire", "any_of", "array_at", "as_word", "call", "count_up", "join_thread", "prefetch", "put", "release",
+    "start_thread", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -102,6 +103,43 @@ def release(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def count_up(typing_context: Any, address: Any) -> Any:
+    """Add 1 to a word that several threads count up; return what it was before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.atomic_rmw("add", _pointer(builder, args[0]), _I64(1), "acq_rel")
+
+    return types.int64(types.int64), codegen
+
+
+def _of_threads(builder: ir.IRBuilder, name: str, args: Any) -> ir.Value:
+    """Call a function of words of POSIX threads; return its status."""
+    kind = ir.FunctionType(_I32, [_I64] * len(args))
+    status = builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+    return builder.sext(status, _I64)
+
+
+@intrinsic
+def start_thread(typing_context: Any, handle: Any, function: Any, argument: Any) -> Any:
+    """Run the native function of one word at an address in a thread, whose name is put at `handle`; 0 if it began."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return _of_threads(builder, "pthread_create", [args[0], _I64(0), args[1], args[2]])
+
+    return types.int64(*[types.int64] * 3), codegen
+
+
+@intrinsic
+def join_thread(typing_context: Any, thread: Any) -> Any:
+    """Wait for the end of a thread, of which the name is given."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return _of_threads(builder, "pthread_join", [args[0], _I64(0)])
+
+    return types.int64(types.int64), codegen
 
 
 @intrinsic

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
+from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
@@ -15,6 +20,7 @@ from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
 from .memory import Memory
 from .prepared import PreparedRun
+from .pure import Resident, simulated
 from .recording import Recording
 from .runs import Legs
 
@@ -27,13 +33,44 @@ class NumbaEngine:
     """An `Engine` for the CPU. Several engines run at once; one that runs lets other threads wait.
 
     Ctrl-C is held back within a step, so another run goes on from a whole one.
+
+    Args:
+        plan: The network.
+        alone: Whether the thread of the caller runs all parts of the plan.
     """
 
+    name = "numba"
     paces_itself = False
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, *, alone: bool = False):
+        self.plan, self._alone = plan, alone
+        self._resident: Resident | None = None
         self.memory, self.lock = Memory(plan), threading.Lock()
+        self.rebuilds = Rebuilds()
+
+    @property
+    def resident(self) -> Resident:
+        """What programs of `simulate` share, with the weights of now."""
+        if self._resident is None or self._resident.plan is not self.plan:
+            self._resident = Resident(self.plan)
+        return self._resident
+
+    def resident_of(self, plan: Plan) -> Resident:
+        """Return the same for a plan that differs in weights and quanta alone."""
+        return Resident(plan)
+
+    def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> list[Any]:
+        """Run some steps in JAX's program from each of several starts: resident, state, parameters, inputs and keys."""
+        residents = [start[0] for start in starts]
+        if len(starts) == 1:
+            _, state, params, given, keys = starts[0]
+            return [simulated(residents, state, params, steps, given, wanted, keys)]
+        quanta = [start[1].quanta for start in starts]
+        rest = [(dataclasses.replace(state, quanta=None), *others) for _, state, *others in starts]
+        state, params, given, keys = jax.tree.map(lambda *x: jnp.stack(x), *rest)
+        after, out = simulated(residents, state, params, steps, given, wanted, keys)
+        each = [jax.tree.map(lambda x: x[k], (after, out)) for k in range(len(starts))]  # noqa: B023 - called at once
+        return [(dataclasses.replace(one, quanta=own), out) for (one, out), own in zip(each, quanta, strict=True)]
 
     @property
     def step(self) -> int:
@@ -56,6 +93,12 @@ class NumbaEngine:
         with self.lock:
             self.memory.set(population, param, value)
 
+    def set_keys(self, plan: Plan) -> None:
+        """Draw random numbers with the keys of a plan that differs in them, in states and parameters alone."""
+        with self.lock:
+            self.memory.set_keys(plan)
+            self.plan = plan
+
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
         with self._whole() as memory:
@@ -72,7 +115,7 @@ class NumbaEngine:
             recording = Recording(memory, steps, wanted)
             full = ""
             try:
-                for step in Legs(memory, recording, stopped):
+                for step in Legs(memory, recording, stopped, alone=self._alone):
                     check_finite(self.plan, step, memory.neurons)
             except MemoryError:
                 if memory.torn or memory.step == recording.first:

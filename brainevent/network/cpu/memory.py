@@ -34,6 +34,7 @@ class Memory:
     def __init__(self, plan: Plan):
         self.plan = plan
         self.clock = lines(1)  # of which the first word is the step that comes next
+        self.leg = 1  # how many steps native code should run at a time: the last estimate
         self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
         self.torn = False  # whether a run was interrupted within a step
         self.fresh = True  # whether no step ran since states were given: they may have denormals
@@ -88,6 +89,22 @@ class Memory:
         """Whether the ring has no slots that only sums needed that were given, and have arrived."""
         return not 0 < self._until <= self.step
 
+    @property
+    def ahead(self) -> int:
+        """For how many steps spikes may wait in lists."""
+        return max((int(bundle.delays[-1]) for bundle in self._merged), default=0)
+
+    @property
+    def shared(self) -> list[Array]:
+        """The arrays of synapses, which nobody writes."""
+        found = [array for one in self._merged for array in (one.starts, one.places, one.weights)]
+        return found + [array for one in self._held for array in (one.starts, one.targets, one.weights, one.delays)]
+
+    def hold(self, steps: int) -> None:
+        """Give the ring slots for sums that wait a number of steps, which it keeps."""
+        self._least = max(self._least, steps)
+        self._use_ring(self._least)
+
     def settle(self) -> None:
         """Give the ring the slots that are still needed, after steps were run."""
         if not self.settled:
@@ -121,6 +138,12 @@ class Memory:
         array[...] = flushed(np.asarray(value, array.dtype))
         self.fed_by = None  # new tables have no inputs
         self.updates[population].follow_params()
+
+    def set_keys(self, plan: Plan) -> None:
+        """Draw random numbers with the keys of a plan that differs in nothing else that native code knows."""
+        self.plan = plan
+        for population in plan.populations:
+            self.updates[population.name].set_key(population)
 
     def with_weights(self, plan: Plan, state: NetworkState) -> Memory:
         """Return the memory of a plan that differs only in weights and quanta, with a state in these."""
@@ -162,7 +185,7 @@ class Memory:
             for key, rows in keys.items():
                 self.ring.read(name, key, self.step, rows)
         empty = Ring(self.places, 1)
-        for ahead in range(max((int(bundle.delays[-1]) for bundle in self._merged), default=0)):
+        for ahead in range(self.ahead):
             for function, tables in self.bundles:
                 for part, table in enumerate(tables):
                     of_step = table.changed(empty.words(part))
@@ -219,10 +242,9 @@ class Memory:
         ]
 
     def _ring_words(self, synapses: SynapsePlan, part: int) -> dict[str, int]:
-        """Return where the sums of a target lie in a part, as if they began with neuron 0."""
-        words = self.ring.words(part)
+        """Return where the sums of a part lie, and how far from there those of a target would begin with neuron 0."""
         shift = int(self.places.shifts(synapses.target, synapses.receptor)[part])
-        return words | {"ring": words["ring"] + 4 * shift}
+        return self.ring.words(part) | {"shift": 4 * shift}
 
     def _float_states(self, part: int) -> list[Table]:
         tables = []

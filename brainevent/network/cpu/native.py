@@ -8,6 +8,7 @@ import functools
 import importlib
 from typing import Any
 
+from ...ffi import frame
 from ...scalar.numba_text import numba_text
 from ..native import sources
 from ..plan.bundles import Bundle
@@ -15,7 +16,7 @@ from ..plan.plan import SynapsePlan
 from .update_text import Update
 
 __all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_alone_function", "drive_function"]
-__all__ += ["update_address"]
+__all__ += ["drive_alone_address", "handler_address", "update_address", "worker_address"]
 
 
 def _made(room: str, name: str, *arguments: Any) -> Any:
@@ -69,4 +70,27 @@ def drive_function() -> Any:
 @functools.cache
 def drive_alone_function() -> Any:
     """Return `drive_alone(table, turn, end)`."""
-    return _function(_address("network_drive_alone", "", 3, "on_driver", "drive_alone"), 3)
+    return _function(drive_alone_address(), 3)
+
+
+@functools.cache
+def worker_address() -> int:
+    """Return the address of `worker(group)`."""
+    return _address("network_worker", _interface(), 1, "on_elements", "worker")
+
+
+@functools.cache
+def handler_address() -> int:
+    """Return the address of `handler(frame)`."""
+    return _address("network_handler", _interface(), 1, "on_elements", "handler")
+
+
+def _interface() -> str:
+    """Return what code that XLA calls depends on, besides its own files."""
+    return f"{frame.api_version()} {frame.OFFSETS} {frame.SIZES}"
+
+
+@functools.cache
+def drive_alone_address() -> int:
+    """Return the address of `drive_alone(table, turn, end)`."""
+    return _address("network_drive_alone", "", 3, "on_driver", "drive_alone")

@@ -82,7 +82,7 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
         targets_ = array_at(word(table, DELIVERY.targets), starts[last], targets)
         weights_ = array_at(word(table, DELIVERY.weights), starts[last], weight_type)
         delays_ = array_at(word(table, DELIVERY.delays), starts[last], delay_type)
-        ring = array_at(word(table, DELIVERY.ring), (mask + 1) * row, np.int32)
+        ring = array_at(word(table, DELIVERY.ring) + word(table, DELIVERY.shift), (mask + 1) * row, np.int32)
         for other in range(parts):
             line = word(table, DELIVERY.lists) + 8 * LINE * other
             count = count_of(line, step)

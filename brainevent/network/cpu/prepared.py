@@ -15,10 +15,9 @@ from ..plan.plan import Plan
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, RecordedStep, Wanted
 from .memory import Memory
-from .native import drive_alone_function
 from .recording import Recording
-from .runs import LEG_SECONDS, Runs
-from .tables import ALONE, FINITE, NOT_FINITE, Table, address, words_of
+from .runs import LEG_SECONDS, Alone, Runs
+from .tables import FINITE, NOT_FINITE, Table, address
 
 __all__ = ["PreparedRun"]
 
@@ -43,7 +42,6 @@ class PreparedRun:
 
     def __init__(self, engine: HasMemory, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]):
         self._engine, self._steps, self._wanted, self._inputs = engine, steps, wanted, inputs
-        self._native = drive_alone_function()
         self._in_threads = Repeated(engine, steps, wanted, inputs)
         self._in_parts = engine.plan.parts > 1
         self._memory: Memory | None = None  # for which the tables were made
@@ -70,9 +68,9 @@ class PreparedRun:
             memory = engine.memory
             if memory is not self._memory or memory.fed_by is not self or memory.fresh or memory.torn:
                 memory = self._followed()
-            if (self._drive(memory, 0, 1) if self._in_parts else self._native(self._at, 0, 1)) < 0:
+            if (self._drive(memory, 0, 1) if self._in_parts else self._alone.drive(0, 1)) < 0:
                 return None
-            if not memory.settled or self._why.item(0) & NOT_FINITE:
+            if not memory.settled or self._alone.why & NOT_FINITE:
                 self._after(memory)
             return self._recording.of_one_step()
 
@@ -89,8 +87,7 @@ class PreparedRun:
             self._recording = Recording(memory, self._steps, self._wanted)
             self._recording.make_room()
             self._runs = Runs(memory, self._recording)
-            self._table = self._described(memory)
-            self._at, self._why = self._table.address, self._table.view("why")
+            self._alone = Alone(self._runs, self._given())
             self._memory = memory
         if memory.fed_by is not self:
             memory.give(self._inputs)
@@ -105,7 +102,7 @@ class PreparedRun:
         Native code counts the steps, so after an exception, also one that a signal raises, the state is a whole one.
         """
         began = time.perf_counter()
-        came: int = self._native(self._at, turn, end)
+        came = self._alone.drive(turn, end)
         if came < 0:
             return came
         seconds = max(time.perf_counter() - began, 1e-9)
@@ -119,17 +116,13 @@ class PreparedRun:
         if not memory.settled:
             with uninterrupted():
                 memory.settle()
-        if self._why[0] & NOT_FINITE:
+        if self._alone.why & NOT_FINITE:
             check_finite(memory.plan, memory.step - 1, memory.neurons)
 
-    def _described(self, memory: Memory) -> Table:
-        """Return the table of native code."""
+    def _given(self) -> list[Table]:
+        """Return the tables of inputs, which native code checks."""
         fields = ("state", "size", "itemsize")
-        self._given = [
+        return [
             Table(FINITE._fields, dict(zip(fields, (address(array), array.size, array.itemsize), strict=True)))
             for array in self._inputs.values()
         ]
-        self._lists = [words_of([table.address for table in tables]) for tables in (self._runs.tables, self._given)]
-        runs, given = map(address, self._lists)
-        words = {"parts": memory.plan.parts, "runs": runs, "clock": address(memory.clock), "why": 0}
-        return Table(ALONE._fields, words | {"inputs": len(self._given), "given": given})

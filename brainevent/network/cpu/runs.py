@@ -13,11 +13,11 @@ import numpy as np
 from ...backends.numba.uninterrupted import uninterrupted
 from ..engine import Stopped, never
 from .memory import Memory
-from .native import drive_function
+from .native import drive_alone_function, drive_function
 from .recording import Recording
-from .tables import NOT_FINITE, RUN, Table, address, lines, words_of
+from .tables import ALONE, NOT_FINITE, RUN, Table, address, lines, words_of
 
-__all__ = ["LEG_SECONDS", "Legs", "Runs"]
+__all__ = ["LEG_SECONDS", "Alone", "Legs", "Runs"]
 
 Array = Any
 
@@ -76,22 +76,53 @@ class Runs:
         return address(self._alive[-1])
 
 
+class Alone:
+    """A run of all parts in the thread of the caller, whose native code counts the steps.
+
+    Of `inputs`, in the tables of which they are, those that are not finite let nothing run.
+    """
+
+    def __init__(self, runs: Runs, inputs: Sequence[Table] = ()):
+        self._native, self._alive = drive_alone_function(), (runs, inputs)
+        self._lists = [words_of([table.address for table in tables]) for tables in (runs.tables, inputs)]
+        lists = dict(zip(("runs", "given"), map(address, self._lists), strict=True))
+        words = {"parts": runs.memory.plan.parts, "clock": address(runs.memory.clock), "why": 0, "inputs": len(inputs)}
+        self._table = Table(ALONE._fields, words | lists)
+        self._why = self._table.view("why")
+
+    @property
+    def address(self) -> int:
+        """Where the table is."""
+        return self._table.address
+
+    @property
+    def why(self) -> int:
+        """Why the last leg ended: bits."""
+        return self._why.item(0)
+
+    def drive(self, begin: int, end: int) -> int:
+        """Run from one turn to another or to one before it; return to which, or -1 if an input is not finite."""
+        came: int = self._native(self._table.address, begin, end)
+        return came
+
+
 LEG_SECONDS = 0.05  # of a leg: so long does Ctrl-C wait
 
 
 class Legs:
     """Runs the steps of a recording; yields each step after which a float state is not finite, if that is checked.
 
-    Before each leg, `stopped` says whether it is the end.
+    Before each leg, `stopped` says whether it is the end. With `alone`, the thread of the caller runs all parts.
     """
 
-    def __init__(self, memory: Memory, recording: Recording, stopped: Stopped = never):
+    def __init__(self, memory: Memory, recording: Recording, stopped: Stopped = never, *, alone: bool = False):
         self.memory, self.recording, self.stopped = memory, recording, stopped
         self._runs = Runs(memory, recording)
+        self._alone = Alone(self._runs) if alone else None
 
     def __iter__(self) -> Iterator[int]:
         """Run leg by leg; Ctrl-C is held back within a leg, so that it ends with a whole step."""
-        turn, leg = 0, 1
+        turn, leg = 0, self.memory.leg
         while turn < self.recording.steps and not self.stopped():
             self.recording.make_room()
             began = time.perf_counter()
@@ -99,16 +130,22 @@ class Legs:
                 end = min(turn + leg, self.recording.steps, turn + self.memory.steps_left)
                 ran = self._leg(turn, end) - turn
                 turn += ran
-                self.memory.step += ran
+                self.memory.step = self.recording.first + turn
                 self.memory.settle()
             seconds = max(time.perf_counter() - began, 1e-9)
-            leg = max(1, min(int(ran * LEG_SECONDS / seconds), 8 * leg))
+            leg = self.memory.leg = max(1, min(int(ran * LEG_SECONDS / seconds), 8 * leg))
             last = self.memory.step - 1
-            if np.bitwise_or.reduce(self._runs.stops[:, last & 1]) & NOT_FINITE:
+            if self._why(last) & NOT_FINITE:
                 yield last
+
+    def _why(self, last: int) -> int:
+        """Return why the last step, of a number, ended a leg."""
+        return int(np.bitwise_or.reduce(self._runs.stops[:, last & 1])) if self._alone is None else self._alone.why
 
     def _leg(self, begin: int, end: int) -> int:
         """Run from one turn to another or to one before it; return to which."""
+        if self._alone is not None:
+            return self._alone.drive(begin, end)
         tables = self._runs.tables
         for table in tables:
             table["begin"], table["end"] = begin, end

@@ -13,6 +13,7 @@ import numpy as np
 from ..pages import aligned
 
 __all__ = ["ALONE", "BUNDLE", "DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD", "RUN"]
+__all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
 __all__ += ["SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
 Array = Any
@@ -41,12 +42,28 @@ UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that
 
 # Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts.
 LIST = _places("LIST", "spikes stride counts mask")
-DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask")
+DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask shift")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
 FINITE = _places("FINITE", "state size itemsize")
+
+# Of a run that a program of JAX calls: the words of its memory as they are before it (`image`), of which some, at the
+# places in `moved`, are addresses relative to the beginning of that memory. Then lists of what native code copies.
+JOB = _places(
+    "JOB",
+    "image words moved moves cleared bytes clock alone drive worker threads steps ahead bundled bundles "
+    "keys populations pointers given copies copied rings ringed shown shows floats floated zeros zeroed",
+)
+POINTER = _places("POINTER", "place buffer shift")  # a word that is the address of an operand or result
+COPY = _places("COPY", "buffer at nbytes flushed out")  # between an operand or result and the memory of the run
+SUMS = _places("SUMS", "buffer rows neurons low high ring row mask out")  # of one receptor and part
+SHOW = _places("SHOW", "buffer neurons record rates itemsize")  # spikes of a population and part: 1 for each
+FLOATS = _places("FLOATS", "buffer at parts size itemsize")  # integers that become floats, summed over parts
+ZEROS = _places("ZEROS", "buffer nbytes")  # a result that begins as zeros
+# Of a call: how many elements there are, the next one, and how many are done.
+GROUP = _places("GROUP", "frame total next done levels batch buffers operands")
 
 
 def address(array: Array) -> int:

@@ -50,6 +50,12 @@ class Updates:
         else:
             self._prepare()
 
+    def set_key(self, population: PopulationPlan) -> None:
+        """Draw random numbers with the key of another population, which differs in nothing else."""
+        self.population = population
+        for table in self.tables:
+            table["key0"], table["key1"] = population.key
+
     def follow_ring(self, ring: Ring) -> None:
         """Read sums from another ring."""
         self.ring = ring

@@ -119,6 +119,9 @@ class Device(Protocol):
     def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
         """Say whether it runs a kernel whose blocks are in one cluster."""
 
+    def networks_at_once(self, kernel: Any, blocks: int, threads: int, shared: int, *, clustered: bool) -> int:
+        """Return how many times it runs a kernel of this number of blocks at the same time."""
+
     def wait(self) -> None:
         """Wait for all that was launched."""
 
@@ -276,6 +279,17 @@ class CudaDevice:
             return driver().clusters(kernel, blocks, threads, shared, number=self._number) > 0
         except KernelLoadError:
             return False
+
+    def networks_at_once(self, kernel: Any, blocks: int, threads: int, shared: int, *, clustered: bool) -> int:
+        """Return how many times it runs a kernel of this number of blocks at the same time."""
+        if clustered:
+            return driver().clusters(kernel, blocks, threads, shared, number=self._number)
+        count = ctypes.c_int()
+        with self._current():
+            function = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
+            size = ctypes.c_size_t(shared)
+            self._do(function, ctypes.byref(count), ctypes.c_void_p(kernel), ctypes.c_int(threads), size)
+        return count.value * self.multiprocessors // blocks
 
     def wait(self) -> None:
         """Wait for all that was launched."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import functools
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from ...backends.numba.uninterrupted import uninterrupted
 from ...bench.words import short
 from ...errors import NetworkError
+from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite
@@ -26,10 +27,10 @@ from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
 from .partition import partition_of, threads_for
 from .program import Resident
-from .rebuilds import Rebuilds
+from .pure import simulated
 from .recording import Recording, flags_of
-from .rows import LAYOUTS, place_synapses, rows_text
-from .shape import CLUSTER, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
+from .rows import LAYOUTS, DeviceRows, place_synapses, rows_text
+from .shape import CLUSTER, blocks_beside, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
 from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
 from .structs import NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
 from .text import extents_of, kinds_of, step_text
@@ -51,9 +52,13 @@ class CudaEngine:
         shared_bytes: How much shared memory a block may use; None for all that there is.
         clocks: Whether the kernel measures where the time of a step goes.
         device: What runs kernels; None for the GPU that `jax.default_device` names, else the first.
+        beside: Whether it runs side by side with others, in launches of `Beside` alone.
     """
 
+    name = "cuda"
     paces_itself = True
+    rows: DeviceRows
+    row_of_place: Memory
 
     def __init__(
         self,
@@ -63,13 +68,18 @@ class CudaEngine:
         shared_bytes: int | None = None,
         clocks: bool = False,
         device: Device | None = None,
+        beside: bool = False,
     ):
         self.plan, self._lock = plan, threading.Lock()
+        self.options: dict[str, Any] = {"blocks": blocks, "shared_bytes": shared_bytes}
+        self._beside = beside
         self.device = device = cuda_device(default_number()) if device is None else device
         self._params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, _ = kinds_of(plan, self._params)
         neurons = sum(population.size for population in plan.populations)
         most = _checked_bytes(shared_bytes, device.shared_bytes)
+        if beside:  # what all blocks of a network share is there, too
+            most -= net_dtype(extents_of(kinds), len(plan.populations)).itemsize
         small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
@@ -101,6 +111,83 @@ class CudaEngine:
             other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
             other._place(plan)
             return other.resident
+
+    def beside(self, plan: Plan, elements: int, blocks: int | None = None) -> CudaEngine:
+        """Return an engine for a plan like this one, which runs side by side with others of a number of elements.
+
+        Results depend neither on the number of elements nor on `blocks`, which is chosen if it is None.
+        """
+        blocks = self._blocks_beside(plan, elements) if blocks is None else blocks
+        return CudaEngine(plan, **self.options | {"blocks": blocks}, device=self.device, beside=True)
+
+    def _blocks_beside(self, plan: Plan, elements: int) -> int:
+        if self.options["blocks"] is not None:
+            return self.partition.blocks
+        kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
+        return blocks_beside(plan, kinds, numbers, self.partition.blocks, elements, self.device.multiprocessors)
+
+    def _resident_beside(self, resident: Resident, elements: int) -> Resident:
+        """Return what programs of several networks side by side share, given what those of one alone do."""
+        blocks = self._blocks_beside(resident.plan, elements)
+        with self._lock:
+            if blocks not in resident.others:
+                found = self.beside(resident.plan, elements).resident
+                resident.others[blocks] = found.of_operands() if resident.rows else found
+            return resident.others[blocks]
+
+    def sibling(self) -> CudaEngine:
+        """Return an engine of the same network with memory of its own, but for the synapses."""
+        other = copy.copy(self)
+        other.__dict__.pop("resident", None)
+        other._lock, other._params = threading.Lock(), {name: dict(own) for name, own in self._params.items()}
+        other.arrays = Arrays(self.device, self.plan, self.partition, self.kinds)
+        other._lists = self.device.memory(self._lists.nbytes, "lists of spikes")
+        other._spikes = Spikes(self.device, self.plan, self.partition)
+        other._prepare(self.plan)
+        return other
+
+    def take(
+        self,
+        plan: Plan,
+        params: Mapping[str, Mapping[str, Array]],
+        state: NetworkState,
+        like: CudaEngine | None = None,
+    ) -> None:
+        """Go on with another network that differs in keys, weights, quanta and parameters alone, from a state.
+
+        Synapses are those of an engine that has the same ones already, if there is one.
+        """
+        with self._lock:
+            self._params = {name: dict(own) for name, own in params.items()}
+            if like is not None:
+                self.rows, self.row_of_place = like.rows, like.row_of_place
+                self._prepare(plan)
+            else:
+                del self.rows  # given back before more is taken
+                self._place(plan)
+            self.plan = plan
+            self._given, self._step, self._torn = copied(plan, state), int(state.step), False
+
+    @property
+    def launched(self) -> tuple[Any, int, int, int]:
+        """The kernel, and how it is launched: blocks, threads and bytes of shared memory."""
+        return self._kernel, self.partition.blocks, self.shape.structure.threads, self.shape.shared
+
+    @property
+    def is_clustered(self) -> bool:
+        """Whether all blocks are in one cluster."""
+        return self._clustered
+
+    def begun(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Run:
+        """Begin a run of which `Beside` does the launches."""
+        return Run(self, steps, wanted, inputs)
+
+    def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> list[Any]:
+        """Run some steps in JAX's program from each of several starts: resident, state, parameters, inputs and keys."""
+        return [
+            simulated(resident, functools.partial(self._resident_beside, resident), state, p, steps, given, wanted)
+            for resident, state, p, given, _ in starts
+        ]
 
     @property
     def step(self) -> int:
@@ -176,70 +263,33 @@ class CudaEngine:
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
     ) -> Recorded:
         """Run steps."""
-        # Their memory is held here: kernels have its address alone.
-        given = {place: self._input(steps, place, array) for place, array in inputs.items()}
         with self._lock:
-            check_whole(self._torn)
-            if self._given is not None:
-                self.arrays.write(self._given)
-                self._given = None
-            recording = Recording(self.device, self.plan, self.partition, self._spikes, self._step, steps, wanted)
-            populations = self._populations(recording, given)
-            turn, plain = 0, not inputs and not wanted.samples
-            most = STEPS if wanted.spikes else _STEPS
+            run = Run(self, steps, wanted, inputs)
             last: tuple[int, int, SpikeRoom] | None = None  # a launch whose spikes are read while the next one runs
-            while turn < steps and not recording.full and not stopped():
+            while run.goes_on and not stopped():
                 with uninterrupted():
-                    room = self._spikes.next_room()
-                    if not recording.has_room(self._step, [room, *([last[2]] if last else ())]):
+                    room = run.next_room([last[2]] if last else [])
+                    if room is None:
                         break  # before steps that could not be recorded
-                    self._launch(recording, room, populations, turn, min(steps - turn, most), plain)
+                    self._launch(run, room)
                     if last:
-                        recording.take(*last)
-                    last = self._step, self._wait(room), room
-                    turn += last[1]
+                        run.recording.take(*last)
+                    last = run.ran(room)
             if last:
                 with uninterrupted():
-                    recording.take(*last)
-            return recording.recorded(turn)
+                    run.recording.take(*last)
+            return run.recorded()
 
     def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
         """Return a run that is repeated."""
         return Repeated(self, steps, wanted, inputs)
 
-    def _launch(
-        self,
-        recording: Recording,
-        room: SpikeRoom,
-        populations: tuple[Memory, Array],
-        turn: int,
-        steps: int,
-        plain: bool,
-    ) -> None:
-        """Start a launch of at most a number of steps."""
-        net = self.net.copy()
-        memory, common = populations
-        net["turn"], net["population"] = turn, memory.address
-        if self.partition.common:
-            net["common"] = common
-        net["plain"] = plain
-        net["samples"], net["sample"] = len(recording.wanted.samples), recording.samples.address
-        net["nanoseconds"] = _RECORDED if recording.wanted.spikes else _NANOSECONDS
-        net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
-        net["counts"] = recording.counts.address
-        shape = self.shape
-        self._packets.clear()
+    def _launch(self, run: Run, room: SpikeRoom) -> None:
+        """Start a launch of a run."""
+        net, steps = run.described(room)
         parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
-        self._torn = True
-        self.device.launch(
-            self._kernel,
-            self.partition.blocks,
-            shape.structure.threads,
-            shape.shared,
-            parameters,
-            at_once=not self._clustered,
-            clustered=self._clustered,
-        )
+        at_once = not self._clustered
+        self.device.launch(*self.launched, parameters, at_once=at_once, clustered=self._clustered)
 
     def _wait(self, room: SpikeRoom) -> int:
         """Wait for a launch; return how many steps it ran."""
@@ -267,7 +317,9 @@ class CudaEngine:
         how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
         populations = tuple(numbers[population.name] for population in plan.populations)
         while True:
-            shape = shape_of(partition, self.rows, self._room, populations, clustered=self._clustered, **how)
+            shape = shape_of(
+                partition, self.rows, self._room, populations, clustered=self._clustered, beside=self._beside, **how
+            )
             text = step_text(kinds, shape.structure, self.device.words)
             self._kernel = self.device.kernel(text, "run", shape.shared)
             launch = partition.blocks, shape.structure.threads, shape.shared
@@ -329,6 +381,62 @@ class CudaEngine:
         """Return inputs on the device, and how many numbers a step has."""
         array = input_rows(self.plan, place, given, steps)
         return held(self.device, array, f"inputs {'.'.join(place)}"), array.shape[1]
+
+
+class Run:
+    """A run of an engine, launch by launch."""
+
+    def __init__(self, engine: CudaEngine, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]):
+        self._engine, self.steps, self._wanted = engine, steps, wanted
+        check_whole(engine._torn)
+        # Their memory is held here: kernels have its address alone.
+        self._given = {place: engine._input(steps, place, array) for place, array in inputs.items()}
+        if engine._given is not None:
+            engine.arrays.write(engine._given)
+            engine._given = None
+        spikes = engine._spikes
+        self.recording = Recording(engine.device, engine.plan, engine.partition, spikes, engine._step, steps, wanted)
+        self._populations = engine._populations(self.recording, self._given)
+        self.turn, self._plain = 0, not inputs and not wanted.samples
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether steps are left, and what they record may have room."""
+        return self.turn < self.steps and not self.recording.full
+
+    def next_room(self, others: Sequence[SpikeRoom] = ()) -> SpikeRoom | None:
+        """Return the room for spikes of the next launch; None if those could not be held with the other ones'."""
+        room = self._engine._spikes.next_room()
+        return room if self.recording.has_room(self._engine._step, [room, *others]) else None
+
+    def described(self, room: SpikeRoom) -> tuple[Any, int]:
+        """Return what a launch shares, and how many steps it has at most; the engine is then within a step."""
+        engine, recording = self._engine, self.recording
+        steps = min(self.steps - self.turn, STEPS if self._wanted.spikes else _STEPS)
+        net = engine.net.copy()
+        memory, common = self._populations
+        net["turn"], net["population"] = self.turn, memory.address
+        if engine.partition.common:
+            net["common"] = common
+        net["plain"] = self._plain
+        net["samples"], net["sample"] = len(self._wanted.samples), recording.samples.address
+        net["nanoseconds"] = _RECORDED if self._wanted.spikes else _NANOSECONDS
+        net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
+        net["counts"], net["first"], net["steps"] = recording.counts.address, engine._step, steps
+        engine._packets.clear()
+        engine._torn = True
+        return net, steps
+
+    def ran(self, room: SpikeRoom) -> tuple[int, int, SpikeRoom]:
+        """Wait for a launch; return its first step, how many steps it had, and its room."""
+        first = self._engine._step
+        ran = self._engine._wait(room)
+        self.turn += ran
+        return first, ran, room
+
+    def recorded(self) -> Recorded:
+        """Return what was recorded."""
+        return self.recording.recorded(self.turn)
 
 
 def drawing_on_gpu() -> Drawing:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = ["Call", "Resident", "called"]
 Array = Any
 Place = tuple[str, str]
 
+_NETWORKS = 2**16  # in one launch, at most
 _PIECE = 256  # words of a table that one launch fills
 _LAUNCH = 500_000  # microseconds, about
 _STEPS = 2**20  # of a launch, at most
@@ -63,14 +65,27 @@ class Resident:
         self.tables.fill(params, self.kinds)
         self.places = NeuronPlaces(plan, partition, slots, words_of(kinds), jnp)
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
-        self.run = device.code(step_text(kinds, structure, device.words), "run")
+        self._text = step_text(kinds, structure, device.words)
+        self.run = device.code(self._text, "run")
         self.fill = device.code(other_text(("fill.cu",), _PIECE, device.words), "fill")
         self.memories = memories
+        self.others: dict[int, Resident] = {}  # for several networks side by side, by how many blocks each has
 
     @property
     def nbytes(self) -> int:
         """How much memory the synapses take."""
-        return sum(int(one.nbytes) for one in (self.rows or self.memories).values())
+        own = sum(int(one.nbytes) for one in (self.rows or self.memories).values())
+        return own + sum(other.nbytes for other in self.others.values())
+
+    @functools.cached_property
+    def at_once(self) -> int:
+        """How many networks may be in one launch; clusters wait by themselves until there is room for them."""
+        shape, blocks = self.shape, self.partition.blocks
+        if shape.structure.cluster:
+            return _NETWORKS
+        kernel = self.device.kernel(self._text, "run", shape.shared)
+        threads = shape.structure.threads
+        return max(1, self.device.networks_at_once(kernel, blocks, threads, shape.shared, clustered=False))
 
     def of_operands(self) -> Resident:
         """Return the same with rows as operands, so that no program keeps their memory."""
@@ -110,7 +125,8 @@ class _Target(PlanTarget):
 class Call:
     """Arrays of one run by name: operands of the call, types of its results, and those of them that begin as zeros.
 
-    Results that begin as an operand have its name.
+    Results that begin as an operand have its name. Of several networks side by side, `elements`, each operand and
+    result that has `strides` has them side by side, so many bytes apart; None is one network alone.
     """
 
     resident: Resident
@@ -120,6 +136,8 @@ class Call:
     operands: Mapping[str, Array]
     outs: Mapping[str, ShapedArray]
     zeroed: tuple[str, ...]
+    elements: int | None = None
+    strides: Mapping[str, int] = field(default_factory=dict)
 
     def slot(self, name: str, byte: int, *, shift: int = 0, alignment: int = 1) -> Slot:
         """Return the slot for the address of an array in the first parameter of a launch."""
@@ -134,16 +152,47 @@ class Call:
         table, common, at_table = self._populations()
         samples, at_samples = self._samples()
         on_host = self.resident.device.of_jax.platform == "cpu"
-        launches = [*self._filled("populations", table, at_table), *self._filled("samples", samples, at_samples)]
+        launches = [
+            *self._filled("populations", *self._of_each(table, at_table)),
+            *self._filled("samples", *self._of_each(samples, at_samples)),
+        ]
         net, at_net = self._net(common)
         chunk = steps_of_launch(self.resident.plan, self.resident.partition.blocks)
-        for turn in range(0, self.steps, chunk):
-            net["turn"] = turn
-            launches.append(self._run(net, turn, min(chunk, self.steps - turn), at_net, on_host))
+        turns = [(turn, min(chunk, self.steps - turn)) for turn in range(0, self.steps, chunk)]
+        if self.elements is None:
+            launches += [self._run(net, *turn, at_net, on_host) for turn in turns]
+        else:
+            launches += self._beside(net, turns, at_net, on_host)
         numbers = {name: len(self.operands) + k for k, name in enumerate(self.outs)}
         zeroed = tuple((numbers[name], 4 * int(np.prod(self.outs[name].shape))) for name in self.zeroed)
         buffers = len(self.operands) + len(self.outs)
         return LaunchPlan("network", buffers, tuple(launches), zeroed, in_graphs=False, host=on_host)
+
+    def _of_each(self, table: Any, slots: Sequence[Slot]) -> tuple[Any, list[Slot]]:
+        """Return a table of all elements, and where addresses go in it, given those of one."""
+        names = [*self.operands, *self.outs]
+        strides = [self.strides.get(name, 0) for name in names]
+        each = range(self.elements or 1)
+        moved = [
+            replace(slot, byte=slot.byte + k * table.nbytes, shift=slot.shift + k * strides[slot.buffer])
+            for k in each
+            for slot in slots
+        ]
+        return np.concatenate([np.atleast_1d(table)] * len(each)), moved
+
+    def _beside(self, net: Any, turns: Sequence[tuple[int, int]], slots: Sequence[Slot], on_host: bool) -> list[Launch]:
+        """Return the launches of several networks, as many at once as there is room for."""
+        elements, width = self.elements or 1, self.resident.at_once
+        net["turn"], net["first"], net["steps"] = 0, 0, self.steps
+        nets, at_nets = self._of_each(net, slots)
+        nets["networks"] = [min(width, elements - k // width * width) - k % width for k in range(elements)]
+        launches = self._filled("nets", nets, at_nets)
+        for begin in range(0, elements, width):
+            to = self.slot("nets", 0, shift=begin * net.nbytes, alignment=16)
+            blocks = self.resident.partition.blocks * min(width, elements - begin)
+            for turn, steps in turns:
+                launches.append(self._launch(blocks, np.uint64(0), turn, steps, [to], on_host))
+        return launches
 
     def _populations(self) -> tuple[Any, Any, list[Slot]]:
         """Return the table of populations, what of it is constant, and where addresses go in the table."""
@@ -173,7 +222,7 @@ class Call:
             row, at = table[k], _offsets(SAMPLE, k)
             row["population"] = names.index(sample.population)
             row["word"] = list(plan.population(sample.population).state).index(sample.state)
-            row["every"], row["width"] = sample.every, self.outs[f"sample {label}"].shape[1]
+            row["every"], row["width"] = sample.every, self.outs[f"sample {label}"].shape[-1]
             slots.append(self.slot(f"sample {label}", at("out")))
             slots.append(self.slot("columns", at("columns"), shift=4 * k * self.operands["columns"].shape[1]))
         return table, slots
@@ -213,14 +262,19 @@ class Call:
         return launches
 
     def _run(self, net: Any, turn: int, steps: int, slots: Sequence[Slot], on_host: bool) -> Launch:
+        net["turn"] = turn
+        return self._launch(self.resident.partition.blocks, net, turn, steps, slots, on_host)
+
+    def _launch(self, blocks: int, first: Any, turn: int, steps: int, slots: Sequence[Slot], on_host: bool) -> Launch:
+        """Return a launch of the kernel, given its first parameter."""
         shape, (binary, entry) = self.resident.shape, self.resident.run
         return Launch(
             binary,
             entry,
             "network",
-            (self.resident.partition.blocks, 1, 1),
+            (blocks, 1, 1),
             (shape.structure.threads, 1, 1),
-            (net.tobytes(), np.uint32(turn).tobytes(), np.uint32(steps).tobytes()),
+            (first.tobytes(), np.uint32(turn).tobytes(), np.uint32(steps).tobytes()),
             tuple(slots),
             shape.shared,
             together=on_host or not shape.structure.cluster,  # a GPU knows from the kernel that it has a cluster

@@ -3,32 +3,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 
 from ..._compat import ShapedArray
-from ...errors import NetworkError, ShapeError
-from ..plan.plan import PopulationPlan
+from ..calls.forward import checked_params, refuse_derivatives
 from ..run.recorded import Wanted
 from ..state import NetworkState
 from .arrays import values_of
 from .program import Call, Resident, called
 from .structs import SAMPLE
-from .text import Kind
 
 __all__ = ["simulated"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
+Arguments = tuple[NetworkState, Params, Mapping[str, Array]]
+Results = tuple[NetworkState, dict[str, Array]]
 
 
 def simulated(
     resident: Resident,
+    beside: Callable[[int], Resident],
     state: NetworkState,
     params: Params,
     steps: int,
@@ -37,31 +40,135 @@ def simulated(
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Return the state after some steps, and what was recorded, in the forms of the reference.
 
-    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters.
+    State and inputs `given`, by "population.receptor", are checked, and so are the names of parameters. Under
+    `jax.vmap` networks run side by side, with what `beside` returns for their number.
     """
-    own = _checked_params(resident, params)
-    state, own, given = _refuse_derivatives((state, own, given))
-    columns = {
+    drawn = {p.name: kind.drawn for p, kind in zip(resident.plan.populations, resident.kinds, strict=True)}
+    own = checked_params(resident.plan, drawn, params)
+    begin = jax.device_put(jnp.asarray(state.step, np.uint32), resident.device.of_jax)
+    arguments = refuse_derivatives("cuda", (dataclasses.replace(state, step=begin), own, given))
+
+    @jax.custom_batching.custom_vmap
+    def run(arguments: Arguments) -> Results:
+        return _one(resident, steps, wanted, arguments)
+
+    @run.def_vmap  # type: ignore[untyped-decorator]
+    def batched(size: int, mapped: Any, arguments: Arguments) -> tuple[Results, Any]:
+        found = _many(beside, size, steps, wanted, mapped[0], arguments)
+        return found, jax.tree.map(lambda _: True, found)
+
+    results: Results = run(arguments)
+    return results
+
+
+def _many(
+    beside: Callable[[int], Resident], size: int, steps: int, wanted: Wanted, mapped: Arguments, arguments: Arguments
+) -> Results:
+    """Return the results of several networks, whose arguments have a first axis where they are `mapped`.
+
+    Another `jax.vmap` around it makes one batch of all.
+    """
+    resident = beside(size)
+
+    @jax.custom_batching.custom_vmap
+    def run(arguments: Arguments) -> Results:
+        return _beside(resident, size, steps, wanted, mapped, arguments)
+
+    @run.def_vmap  # type: ignore[untyped-decorator]
+    def batched(outer: int, over: Any, arguments: Arguments) -> tuple[Results, Any]:
+        def merged(x: Array, outside: bool, inside: bool) -> Array:
+            if not outside and not inside:
+                return x
+            whole = x if outside else x[None]
+            whole = whole if inside else whole[:, None]
+            return jnp.broadcast_to(whole, (outer, size, *whole.shape[2:])).reshape(outer * size, *whole.shape[2:])
+
+        flat = jax.tree.map(merged, arguments, over[0], mapped)
+        either = jax.tree.map(lambda a, b: a or b, over[0], mapped)
+        found = _many(beside, outer * size, steps, wanted, either, flat)
+        apart = jax.tree.map(lambda x: x.reshape(outer, size, *x.shape[1:]), found)
+        return apart, jax.tree.map(lambda _: True, apart)
+
+    results: Results = run(arguments)
+    return results
+
+
+def _one(resident: Resident, steps: int, wanted: Wanted, arguments: Arguments) -> Results:
+    """Return the results of one network alone."""
+    operands, columns = _operands(resident, arguments), _columns(resident, wanted)
+    operands |= dict(resident.rows)
+    if columns:
+        operands["columns"] = np.stack([table for table, *_ in columns.values()])
+    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, operands)
+    found = called(Call(resident, steps, wanted, _widths(arguments), operands, outs, zeroed))
+    return _results(resident, steps, wanted, arguments[0], found)
+
+
+def _beside(
+    resident: Resident, size: int, steps: int, wanted: Wanted, mapped: Arguments, arguments: Arguments
+) -> Results:
+    """Return the results of several networks side by side."""
+    axes = jax.tree.map(lambda x: 0 if x else None, mapped)
+    one = jax.eval_shape(lambda k: _operands(resident, _element(arguments, mapped, k)), 0)
+    each = jax.vmap(lambda x: _operands(resident, x), (axes,), axis_size=size)(arguments)
+    shared = _operands(resident, _element(arguments, mapped, 0))
+    several = {"begin", "states", "ring"} | {f"input {name}" for name, own in mapped[2].items() if own}
+    several |= {"scalars", "arrays"} if any(jax.tree.leaves(mapped[1])) else set()
+    operands = {name: each[name] if name in several else shared[name] for name in each}
+    columns = _columns(resident, wanted)
+    operands |= dict(resident.rows)
+    if columns:
+        operands["columns"] = np.stack([table for table, *_ in columns.values()])
+    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, one)
+    outs = {name: ShapedArray((size, *out.shape), out.dtype) for name, out in outs.items()}
+    outs["nets"] = ShapedArray((size, resident.net.nbytes // 4), jnp.dtype(np.uint32))
+    strides = {name: 4 * math.prod(x.shape[1:]) for name, x in outs.items()}
+    strides |= {name: 4 * math.prod(jnp.shape(operands[name])[1:]) for name in several}
+    widths = {_place(name): one[f"input {name}"].shape[-1] for name in arguments[2]}
+    found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed, size, strides))
+    after = jax.vmap(lambda state, found: _results(resident, steps, wanted, state, found), (axes[0], 0), axis_size=size)
+    results: Results = after(arguments[0], found)
+    return results
+
+
+def _element(arguments: Arguments, mapped: Arguments, k: Any) -> Arguments:
+    """Return the arguments of one of several networks."""
+    found: Arguments = jax.tree.map(lambda x, own: x[k] if own else x, arguments, mapped)
+    return found
+
+
+def _columns(resident: Resident, wanted: Wanted) -> dict[str, Any]:
+    return {
         label: resident.partition.columns(s.population, resident.plan.population(s.population).size, s.neurons)
         for label, s in wanted.samples.items()
     }
-    scalars, arrays = resident.places.params(own)
-    begin = jax.device_put(jnp.asarray(state.step, np.uint32), resident.device.of_jax)
-    operands = {
-        "begin": begin,
+
+
+def _widths(arguments: Arguments) -> dict[tuple[str, str], int]:
+    """Return how many numbers a step of each input has."""
+    return {_place(name): array.shape[1] for name, array in arguments[2].items()}
+
+
+def _operands(resident: Resident, arguments: Arguments) -> dict[str, Array]:
+    """Return what a call of one network is given, by name."""
+    state, own, given = arguments
+    in_order = {p.name: {key: own[p.name][key] for key in p.params} for p in resident.plan.populations}  # JAX sorts
+    scalars, arrays = resident.places.params(in_order)
+    return {
+        "begin": jnp.asarray(state.step, np.uint32),
         "scalars": scalars,
         "arrays": arrays,
         "states": resident.places.states(state),
         "ring": resident.places.ring(state),
         **{f"input {name}": array for name, array in given.items()},
     }
-    operands |= resident.rows
-    if columns:
-        operands["columns"] = np.stack([table for table, *_ in columns.values()])
-    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, operands)
-    widths = {_place(name): array.shape[1] for name, array in given.items()}
-    found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed))
-    step = begin + np.uint32(steps)
+
+
+def _results(
+    resident: Resident, steps: int, wanted: Wanted, state: NetworkState, found: Mapping[str, Array]
+) -> Results:
+    """Return the state after some steps from a state, and what was recorded, of one network."""
+    step = state.step + np.uint32(steps)
 
     def dtype_of(name: str, receptor: str) -> Any:
         return jnp.result_type(state.arriving[name][receptor])
@@ -121,56 +228,3 @@ def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str
         **{f"{name}.rate": found["rates"][k].astype(np.float32) for k, name in enumerate(wanted.rates)},
         **samples,
     }
-
-
-def _checked_params(resident: Resident, params: Params) -> dict[str, dict[str, Array]]:
-    """Return all parameters of neurons: the given ones, checked, and those of the build."""
-    found = {}
-    for p, kind in zip(resident.plan.populations, resident.kinds, strict=True):
-        own = params.get(p.name, {})
-        found[p.name] = {key: _checked_param(p, kind, key, own.get(key, built)) for key, built in p.params.items()}
-    return found
-
-
-def _checked_param(population: PopulationPlan, kind: Kind, key: str, value: Array) -> Array:
-    """Return a parameter in the shape that it was built with."""
-    where, built = f"params[{population.name!r}][{key!r}]", population.params[key]
-    shape = jnp.shape(value)
-    if shape not in ((), np.shape(built)):
-        advice = "" if np.ndim(built) else f", or build the network with an array ({population.size},)"
-        raise ShapeError(f"simulate: {where} has shape {shape}; pass {np.shape(built)} as it was built{advice}")
-    if key in _of_means(population, kind) and not _is(value, built):
-        raise NetworkError(
-            f"simulate: {where} sets the mean of random.poisson, for which build makes a table; leave it out, pass "
-            "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
-            'backend="jax"'
-        )
-    return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
-
-
-def _of_means(population: PopulationPlan, kind: Kind) -> set[str]:
-    """Return the parameters that means of counted Poisson numbers follow from."""
-    names = {name.text: key for name, key in zip(population.rule.params, population.params, strict=True)}
-    return {names[name.text] for one in kind.drawn for name in one.mean.inputs}
-
-
-def _is(value: Array, built: Array) -> bool:
-    """Say whether a value is known, and the built one."""
-    return not isinstance(value, jax.core.Tracer) and bool(np.all(np.asarray(value, built.dtype) == built))
-
-
-@jax.custom_jvp
-def _undifferentiated(x: Array) -> Array:
-    return x
-
-
-@_undifferentiated.defjvp
-def _raises(primals: Any, tangents: Any) -> Any:
-    raise NetworkError(
-        "simulate: the network was built with backend='cuda', which has no derivatives; build it with backend=\"jax\""
-    )
-
-
-def _refuse_derivatives(tree: Any) -> Any:
-    """Return arrays that raise when they are differentiated."""
-    return jax.tree.map(lambda x: _undifferentiated(x) if jnp.issubdtype(jnp.result_type(x), np.floating) else x, tree)

@@ -11,14 +11,25 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
-from .partition import MOST_THREADS, Partition
+from .partition import MOST_THREADS, Partition, partition_of, threads_for
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
 from .structs import PADDED, SHORT, SLOTS
 from .text import Kind, Structure
 
-__all__ = ["CLUSTER", "Room", "Shape", "blocks_for", "in_cluster", "room_of", "shape_of", "suits_cluster"]
+__all__ = [
+    "CLUSTER",
+    "Room",
+    "Shape",
+    "blocks_beside",
+    "blocks_for",
+    "in_cluster",
+    "room_of",
+    "shape_of",
+    "suits_cluster",
+]
 __all__ += ["pushed"]
 
+_APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have groups of 16 and of 18
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
@@ -59,6 +70,23 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, cluster
             f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
         )
     return int(asked)
+
+
+def blocks_beside(plan: Plan, kinds: Sequence[Kind], numbers: Any, alone: int, elements: int, most: int) -> int:
+    """Return how many blocks run each of some networks side by side, of which one alone has `alone` blocks.
+
+    They are fewer, as long as not all networks have multiprocessors of their own, of which there are `most`, and states
+    have room in registers: then a step takes longer, but by less than there are more networks at once. Clusters leave
+    some multiprocessors free.
+    """
+    blocks = alone
+    while blocks > 1 and elements * blocks > (most - most // _APART if blocks <= CLUSTER else most):
+        fewer = 1 << (blocks - 1).bit_length() - 1
+        partition = partition_of(plan, kinds, numbers, fewer, threads_for(plan, kinds, fewer))
+        if partition.per > MOST_THREADS and not partition.threads:
+            break
+        blocks = fewer
+    return blocks
 
 
 def in_cluster(blocks: int) -> bool:
@@ -132,6 +160,7 @@ def shape_of(
     kinds: tuple[int, ...],
     *,
     clustered: bool,
+    beside: bool,
     checked: bool,
     clocked: bool,
 ) -> Shape:
@@ -154,6 +183,7 @@ def shape_of(
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         clocked=clocked,
+        beside=beside,
         rows_in_block=rows_in_block,
         direct=direct,
         start_bytes=rows.start_bytes,

@@ -25,11 +25,10 @@ BE void clear(Desk& desk, u32 tid) {
     begin_step(desk);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
+BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     ROOM(room);
-    const u32 first = TRACED ? *net.begin + begin : begin;
     __shared__ Desk desk;
-    const u32 block = blockIdx.x, slots = net.blocks * net.per, ring_words = net.slots * net.cells;
+    const u32 slots = net.blocks * net.per, ring_words = net.slots * net.cells;
     const u32 ring_cells = PUSHES ? net.blocks * net.cells : net.cells;  // of a step
     u32* const words = (u32*)room;
     int* const sums = RING_IN_BLOCK ? (int*)words : PUSHES ? net.ring : net.ring + (u64)block * ring_words;
@@ -162,3 +161,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __
         }
     THREADS_MEET
 }
+
+#ifdef BESIDE
+// Several networks side by side: the blocks of each follow those of the one before.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Net* nets, unsigned begin, unsigned steps) {
+    const u32 block = blockIdx.x % nets->blocks;
+    const Net* const given = nets + blockIdx.x / nets->blocks;
+    __shared__ Net net;
+    THREADS_DO
+        copied((u32*)&net, (const u32*)given, sizeof(Net) / 4, tid);
+    THREADS_MEET
+    EACH_THREAD_DO
+        if (tid == 0) net.turn += begin;
+    EACH_THREAD_END
+    BLOCK_MEET;
+    run_block(net, block, (TRACED ? *net.begin : net.first) + begin, TRACED || steps < net.steps ? steps : net.steps);
+}
+#else
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
+    run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
+}
+#endif

@@ -161,12 +161,15 @@ def net_dtype(most: Extents, common: int) -> np.dtype[Any]:
     """Return the dtype of `Net` with so much in `common`.
 
     It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
-    first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark.
+    first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark. Where
+    several networks run side by side, `first` is the first step of the launch, `steps` how many it has at most, and
+    `networks` how many networks run, from this one on.
     """
     return _struct(
         "Net",
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
         *_words("delay_shift cell_shift cell_mask weight_shift row_words list_size slot_bits slot_mask more"),
+        *_words("first steps networks"),
         ("reach", _WORD, (most.receptors + 1,)),
         ("plain", _WORD),
         ("nanoseconds", _LONG),

@@ -135,6 +135,7 @@ class Structure:
     units: int = 1  # of a packet
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
+    beside: bool = False  # several networks run side by side
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
 
@@ -178,6 +179,7 @@ class Structure:
         lines.append(
             f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
         )
+        lines += ["#define BESIDE"] * self.beside
         return "\n".join(lines) + "\n"
 
 

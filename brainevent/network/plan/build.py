@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...event.room import check_room
 from ...scalar.threefry import SCHEME
 from ...scalar.trace import TracedRule
 from ..description.populations import Population, Projection
+from ..description.values import Values
 from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
 from .drawn_values import array_of
@@ -27,7 +29,7 @@ from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_q
 from .rules import all_traced, check_names, check_receptor, with_step
 from .wiring import Wiring, wiring_of
 
-__all__ = ["build_plan", "wirings_of"]
+__all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
 
 Receptor = tuple[str, str]  # population and name
 Array = Any
@@ -111,6 +113,38 @@ def build_plan(
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
     return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded)
+
+
+def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
+    """Return a plan whose initial states, parameters and random numbers are those of another seed; synapses stay."""
+    seed = checked_seed(seed)
+    return replace(plan, populations=tuple(_reseeded(plan.population(p.name), p, seed) for p in network.populations))
+
+
+def _reseeded(own: PopulationPlan, population: Population, seed: int) -> PopulationPlan:
+    """Return neurons whose drawn states and parameters are those of another seed."""
+    arrays = []
+    for kind, given, held in (("state", population.state, own.state), ("params", population.params, own.params)):
+        drawn = {
+            key: array_of(f"{kind} {key}", value, f"{kind} {own.name}.{key}", own.size, held[key].dtype.name, seed)
+            for key, value in given.items()
+            if isinstance(value, Values)
+        }
+        arrays.append({**held, **drawn})
+    return replace(own, state=arrays[0], params=arrays[1], key=key_of(seed, own.name))
+
+
+def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:
+    """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one."""
+    reseeded = reseeded_plan(plan, network, seed)
+    quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
+    sums, measure = _Sums(quanta, plan.given), plan.synapses.measure
+    if measure is None:
+        synapses = _held(wirings, reseeded.populations, sums, seed, plan.parts)
+    else:
+        synapses = _on_device(wirings, measure, sums, seed, plan.parts)
+    sums.check()
+    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:

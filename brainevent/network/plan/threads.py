@@ -14,7 +14,7 @@ from ..._system import cores
 from ...errors import NetworkError
 from ..description.checks import is_integer
 
-__all__ = ["even_edges", "in_threads", "parts_for", "row_edges"]
+__all__ = ["even_edges", "in_threads", "parts_for", "row_edges", "threads_for"]
 
 _VARIABLE = "BRAINEVENT_THREADS"
 _NEURONS = 5000  # of a thread, at least: with fewer, threads wait for each other longer than they work
@@ -25,11 +25,22 @@ _CHUNKS = 4  # for each thread: some take longer than others
 
 def parts_for(neurons: int, threads: int | None = None) -> int:
     """Return the number of parts of a network: the requested number, or what suits the machine and the size."""
+    asked = _asked("build", threads)
+    return max(1, min(cores(), neurons // _NEURONS)) if asked is None else asked
+
+
+def threads_for(elements: int, threads: int | None = None) -> int:
+    """Return how many threads run the elements of a sweep: the requested number, or one for each core."""
+    return max(1, min(elements, _asked("sweep", threads) or cores()))
+
+
+def _asked(what: str, threads: int | None) -> int | None:
+    """Return the number of threads that an argument asks for, or the environment; None if none does."""
     if threads is not None:
-        return _checked("build: threads", threads)
+        return _checked(f"{what}: threads", threads)
     if variable := os.environ.get(_VARIABLE, "").strip():
         return _checked(_VARIABLE, int(variable) if variable.isdecimal() else variable)
-    return max(1, min(cores(), neurons // _NEURONS))
+    return None
 
 
 def even_edges(rows: int, synapses: float) -> list[int]:

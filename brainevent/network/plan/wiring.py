@@ -24,8 +24,9 @@ from ..description.values import Values, in_unit
 from .delays import steps_of
 from .distribution import Distribution
 
-__all__ = ["Listed", "Wiring", "check_weights", "listed", "wiring_of"]
+__all__ = ["Listed", "Wiring", "check_weights", "is_drawn", "listed", "wiring_of"]
 
+_GIVEN = ("all_to_all", "one_to_one")  # descriptions of which no synapse is drawn
 _LARGEST = float(np.finfo(np.float32).max)
 Array = Any
 
@@ -91,6 +92,14 @@ class Wiring:
         if mean is None:
             return self.largest_weight * {"in_degree": number, "all_to_all": sources, "one_to_one": 1}[self.kind]
         return self.largest_weight * (mean + 10 * math.sqrt(mean) + 20)
+
+
+def is_drawn(projection: Projection) -> bool:
+    """Say whether which synapses there are, their weights or their delays are drawn at random."""
+    connect = projection.connect
+    if isinstance(projection.delay, Values):
+        return True
+    return isinstance(connect, Connect) and (connect.kind not in _GIVEN or isinstance(connect.weight, Values))
 
 
 def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: bool = False) -> Wiring:

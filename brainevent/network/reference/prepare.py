@@ -19,7 +19,7 @@ from .params import check_mapping, check_name
 from .program import Program
 from .quanta import Receptor
 
-__all__ = ["checked_count", "checked_inputs", "checked_keys", "checked_state", "program_of"]
+__all__ = ["check_keys", "checked_count", "checked_inputs", "checked_keys", "checked_state", "program_of"]
 
 Array = Any
 
@@ -37,12 +37,17 @@ def program_of(
 
 def checked_keys(plan: Plan, keys: Mapping[str, Array]) -> dict[str, Array]:
     """Return where random numbers of each population begin: the keys that are given, and those of the network."""
+    check_keys(plan, keys)
+    return {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
+
+
+def check_keys(plan: Plan, keys: Mapping[str, Array]) -> None:
+    """Raise unless keys are two words each, of populations that are there."""
     check_mapping("keys", keys)
     for name in keys:
         check_name("keys", name, [p.name for p in plan.populations])
         if jnp.shape(keys[name]) != (2,):
             raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
-    return {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
 
 
 def checked_count(what: str, value: Any) -> int:

@@ -26,7 +26,7 @@ from .loop import run_component
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params
 from .passes import Between, Passes, passes
-from .prepare import checked_count, checked_inputs, checked_keys, checked_state
+from .prepare import check_keys, checked_count, checked_inputs, checked_keys, checked_state
 from .quanta import dtypes_after, fractional, in_quanta_of
 from .room import check_outputs
 
@@ -34,6 +34,7 @@ __all__ = ["placed", "simulate"]
 
 Array = Any
 _USUAL = fast_sigmoid()
+_NATIVE = ("cuda", "numba")  # the backends whose native code runs in programs of JAX
 
 
 def simulate(
@@ -56,17 +57,18 @@ def simulate(
     Weights in `params` count as they are: they are not rounded to multiples of a quantum, unlike those of a build.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
-    A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
-    method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
-    population are those of the build as well. With other weights in `params` it does what a build with these weights
-    does, to the last bit: the network is built anew for them, which takes time, and the last ones are cached by their
-    content. So they must be known when `simulate` is called: `jax.vmap` over weights runs one network after the other,
-    and weights that `jax.jit`, `jax.grad` or a loop traces raise. A program that JAX has traced keeps the weights of
-    its trace, and their memory.
+    A simulation that was built with `backend="cuda"` or `"numba"` runs its native code within JAX's program, with the
+    same bits as its method `run`. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a
+    CPU each in a thread; several `vmap` are one batch. It has no derivatives, and means of `random.poisson` that are
+    one for a population are those of the build; with `"cuda"` so are the keys. With other weights in `params` it does
+    what a build with these weights does, to the last bit: the network is built anew for them, which takes time, and
+    the last ones are cached by their content. So they must be known when `simulate` is called, also under `jax.vmap`,
+    where `"cuda"` runs one network after the other; weights that `jax.jit`, `jax.grad` or a loop traces raise. A
+    program that JAX has traced keeps the weights of its trace, and their memory.
 
     Args:
-        sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
-            change.
+        sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
+            does not change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
@@ -90,13 +92,13 @@ def simulate(
         chosen), whose last row is 0 if one sample less falls within the run. The sums in the state are numbers of
         quanta, of the dtypes of those in `state`; but where weights are given, integers become floats, for such sums
         need not be whole numbers. `state.with_floats()` has floats from the start: for a loop such as `jax.lax.scan`
-        over calls with weights, and for derivatives through several calls. With `backend="cuda"` sums stay whole
-        numbers, of the quanta that suit the given weights, which the state says; only `jax.vmap` over weights of
-        different quanta returns floats.
+        over calls with weights, and for derivatives through several calls. With native code sums stay whole numbers, of
+        the quanta that suit the given weights, which the state says; only `jax.vmap` over weights of different quanta
+        returns floats.
 
     Raises:
-        NetworkError: The simulation has another backend; it has `"cuda"`, and the call needs `"jax"`; weights are NaN
-            or infinite; or sums in the state are too large.
+        NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; weights are
+            NaN or infinite; or sums in the state are too large.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
             Within `jax.jit`, XLA says so when the program runs.
         RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value; with `backend="jax"`
@@ -113,8 +115,8 @@ def simulate(
         >>> int(state.step)
         20
     """
-    if hasattr(sim, "engine") and engine_name(sim.engine) == "cuda":
-        return _on_gpu(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
+    if hasattr(sim, "engine") and engine_name(sim.engine) in _NATIVE:
+        return _natively(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
     plan = _plan(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
@@ -153,7 +155,7 @@ def simulate(
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
-def _on_gpu(
+def _natively(
     sim: Any,
     state: Any,
     params: Mapping[str, Any],
@@ -164,23 +166,29 @@ def _on_gpu(
     checkpoint_every: int | None,
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
-    """Run steps of the kernel for GPUs; raise for what it cannot do."""
-    from ..gpu.call import run_on_gpu
+    """Run steps of a native engine; raise for what it cannot do."""
+    from ..calls.call import run_natively
 
-    given = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every, "keys": keys}
-    if refused := [name for name, value in given.items() if value]:
+    name, plan = engine_name(sim.engine), sim.engine.plan  # with the weights of now
+    given: dict[str, Any] = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every}
+    given |= {"keys": keys} if name == "cuda" else {}
+    if refused := [what for what, value in given.items() if value]:
+        own = " and uses the keys of the build" * (name == "cuda")
         raise NetworkError(
-            f"simulate: {refused[0]} is not supported by backend='cuda', which has no derivatives and uses the keys of "
-            'the build; leave it out, or build the network with backend="jax"'
+            f"simulate: {refused[0]} is not supported by backend={name!r}, which has no derivatives{own}; leave it "
+            'out, or build the network with backend="jax"'
         )
-    plan = sim.engine.plan  # with the weights of now
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
+    _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
+    check_keys(plan, keys or {})
     checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
-    check_outputs(plan, asked, steps, (state, params, inputs), sim.engine.device.of_jax)
-    with jax.enable_x64(False):
-        return run_on_gpu(sim.engine, sim._weights, state, params, checked_inputs(plan, inputs, steps), steps, asked)
+    device = sim.engine.device.of_jax if name == "cuda" else jax.devices("cpu")[0]
+    check_outputs(plan, asked, steps, (state, params, inputs, keys), device)
+    with jax.enable_x64(plan.dtype == "float64"):
+        rows = checked_inputs(plan, inputs, steps)
+        return run_natively(sim.engine, sim._weights, state, params, rows, keys or {}, steps, asked)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:
@@ -201,7 +209,7 @@ def _plan(sim: Any) -> Plan:
     if not isinstance(sim.engine, ReferenceEngine):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="jax", or "cuda" on a GPU, or call its method run'
+            'build it with backend="jax", "numba", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
 

@@ -68,11 +68,13 @@ def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "
     return new
 
 
-def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Return the new parameters and the new states of `Simulation.set`, checked."""
+def split_values(
+    population: PopulationPlan, values: Mapping[str, Any], what: str = "set"
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the new parameters and the new states of `Simulation.set`, checked; errors begin with `what`."""
     params, states = {}, {}
     for name, value in values.items():
-        where = f"set: {name} of {population.name}"
+        where = f"{what}: {name} of {population.name}"
         if name in population.params and name in population.state:
             raise NetworkError(f"{where} is a parameter and a state; give one of them another name in the rule")
         if name in population.params:
@@ -85,23 +87,23 @@ def split_values(population: PopulationPlan, values: Mapping[str, Any]) -> tuple
         else:
             names = [*population.params, *population.state]
             raise NetworkError(
-                f"set: {population.name} has no {name!r}{did_you_mean(name, names)}; "
+                f"{what}: {population.name} has no {name!r}{did_you_mean(name, names)}; "
                 f"parameters: {', '.join(population.params) or 'none'}; states: {', '.join(population.state) or 'none'}"
             )
     return params, states
 
 
-def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any) -> Array:
+def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
     """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
     for name in values:
         if name != "weights":
             guess = did_you_mean(name, ["weights"])
             raise NetworkError(
-                f"set: {projection.name} has no {name!r}{guess}; only the weights of a projection can be set"
+                f"{what}: {projection.name} has no {name!r}{guess}; only the weights of a projection can be set"
             )
     if "weights" not in values:
-        raise NetworkError(f"set: weights of {projection.name} are missing; pass weights=")
-    return checked_weights("set", projection, values["weights"], unit)
+        raise NetworkError(f"{what}: weights of {projection.name} are missing; pass weights=")
+    return checked_weights(what, projection, values["weights"], unit)
 
 
 def checked_weights(what: str, projection: ProjectionPlan, value: Any, unit: Any) -> Array:
@@ -238,26 +240,27 @@ def first_weights(plan: Plan, network: Any) -> Weights:
     return weights_as_built(plan, None if network is None else functools.cache(lambda: wirings_of(network, plan)))
 
 
-def given_weights(weights: Weights, name: str, values: Mapping[str, Any]) -> dict[str, Array]:
+def given_weights(weights: Weights, name: str, values: Mapping[str, Any], what: str = "set") -> dict[str, Array]:
     """Return the new weights of a projection, checked, by its name; nothing if they are those of now."""
-    about = found_projection(weights.plan, "set", name)
+    about = found_projection(weights.plan, what, name)
     unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
-    given = weights_to_set(about, values, unit)
+    given = weights_to_set(about, values, unit, what)
     return {} if weights.has(name, given) else {name: given}
 
 
 def going_on(
-    what: str, weights: Weights, state: NetworkState, quanta: Any, replaced: Mapping[str, Array]
+    what: str, weights: Weights, state: NetworkState, quanta: Any, replaced: Mapping[str, Array], *, setting: bool
 ) -> tuple[Weights, NetworkState]:
     """Return weights, of which some are replaced, and a state in their quanta, in which pending input has its value.
 
-    `quanta` are those of a state that does not have any; errors begin with `what`.
+    `quanta` are those of a state that does not have any; errors begin with `what`. With `setting`, quanta become as
+    large as they can; else those of the state stay if they can.
     """
     given = quanta if state.quanta is None else state.quanta
-    weights, arriving = weights.with_(replaced, state.arriving, given, what, same=what != "set")
+    weights, arriving = weights.with_(replaced, state.arriving, given, what, same=not setting)
     if replaced:
         weights.warn()
-    if what == "set":
+    if setting:
         check_pending(what, weights.plan, arriving, "pass smaller weights, or set them when no spikes are on their way")
     else:
         check_pending(what, weights.plan, arriving)

@@ -24,12 +24,16 @@ _INSTEAD = "record fewer neurons, every(n, ..., neurons=...), or run in pieces a
 Array = Any
 
 
-def check_room_for(plan: Plan, requests: Sequence[Request], first: int, steps: int, where: str = "run") -> None:
-    """Raise `MemoryError` if what a run records does not fit in memory; how many spikes there are is not known."""
-    sizes = {request.label: _nbytes(plan, request, first, steps) for request in requests}
+def check_room_for(
+    plan: Plan, requests: Sequence[Request], first: int, steps: int, where: str = "run", elements: int = 1
+) -> None:
+    """Raise `MemoryError` if what runs record does not fit in memory; how many spikes there are is not known."""
+    sizes = {request.label: elements * _nbytes(plan, request, first, steps) for request in requests}
     total = sum(sizes.values())
     parts = ", ".join(f"{label} {in_bytes(size)}" for label, size in sorted(sizes.items(), key=lambda one: -one[1])[:3])
-    check_host_room(where, f"what {steps} steps record ({parts})", total, _INSTEAD)
+    times = f" of {elements} elements" if elements > 1 else ""
+    each = total // elements if elements > 1 else 0
+    check_host_room(where, f"what {steps} steps{times} record ({parts})", total, _INSTEAD, each)
 
 
 def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:

@@ -18,13 +18,13 @@ MOST_STEPS = 2**32 - 1
 _NEAR = 1e-6  # of a step, and of the number of steps
 
 
-def counted_run(steps: Any, ms: Any, dt: float) -> int:
+def counted_run(steps: Any, ms: Any, dt: float, what: str = "run") -> int:
     """Return the number of steps of a run, of which either `steps` or `ms` is given."""
     if steps is None and ms is None:
-        raise NetworkError("run: pass how long to run: a number of steps, as in run(1000), or run(ms=500)")
+        raise NetworkError(f"{what}: pass how long to run: a number of steps, as in {what}(1000), or {what}(ms=500)")
     if steps is not None and ms is not None:
-        raise NetworkError(f"run: steps is {steps} and ms is {ms}; pass one of them")
-    return counted_steps("run: steps", steps, dt) if ms is None else _counted_ms("run: ms", ms, dt)
+        raise NetworkError(f"{what}: steps is {steps} and ms is {ms}; pass one of them")
+    return counted_steps(f"{what}: steps", steps, dt) if ms is None else _counted_ms(f"{what}: ms", ms, dt)
 
 
 def _counted_ms(where: str, ms: Any, dt: float) -> int:

@@ -18,7 +18,7 @@ from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights
 from .report import Text, reported
 
-__all__ = ["Shown", "explained"]
+__all__ = ["Shown", "beside_in_words", "explained"]
 
 
 class Shown:
@@ -46,16 +46,18 @@ class Shown:
         Returns:
             A string that prints as it is.
         """
-        weights = self._weights
-        return reported(weights.plan, engine_name(self.engine), self.steps, *self._where(), weights.said)
+        weights, name = self._weights, engine_name(self.engine)
+        side_by_side = beside_in_words(name)
+        return reported(weights.plan, name, self.steps, *self._where(), weights.said, side_by_side)
 
     def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it.
+        """Return each rule, line by line, with the lines that are run for it, and how elements of sweeps run.
 
         Returns:
             A string that prints as it is.
         """
-        return Text(explained(self.plan, engine_name(self.engine)))
+        name = engine_name(self.engine)
+        return Text(f"{explained(self.plan, name)}\n\n{beside_in_words(name)}")
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
@@ -71,6 +73,16 @@ class Shown:
         """Return what runs the network, and where its memory is, if the engine reports it."""
         threads = f"{self.plan.parts} thread{'' if self.plan.parts == 1 else 's'}"
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
+
+
+def beside_in_words(backend: str) -> str:
+    """Return how the elements of a sweep run, and those of `jax.vmap`."""
+    how = {
+        "numba": "side by side, one a thread",
+        "cuda": "side by side, each on blocks of its own, which are the fewer the more elements there are",
+        "jax": "one after another in a sweep, as one batch under jax.vmap",
+    }
+    return f"elements of sweeps and batches run {how.get(backend, 'one after another')}"
 
 
 def explained(plan: Plan, backend: str) -> str:

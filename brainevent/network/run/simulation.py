@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -22,14 +21,17 @@ from ..plan.replaced import Weights
 from ..state import NetworkState, initial_state
 from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_values
 from .checkpoint import read_checkpoint, write_checkpoint
+from .chunks import chunks, needs_no_chunks
 from .collected import Collected, check_room_for
 from .duration import MOST_STEPS, counted_run, counted_steps
+from .elements import Elements, Now, Swept
 from .pace import Pace, Stop, stopped_by_ctrl_c
-from .recorded import Recorded, Wanted
-from .requests import Every, Request, parsed, wanted
+from .requests import Every, parsed, wanted
 from .result import Result, result_of
 from .shown import Shown
 from .stepper import Stepper
+from .sweep import swept
+from .swept import SweepResult
 
 __all__ = ["Simulation"]
 
@@ -125,17 +127,88 @@ class Simulation(Shown):
         check_room_for(self.plan, requests, self.steps, total)
         self.engine.plan.warn_of_rounding()
         collected = Collected(self.plan, requests, self.steps, total)
-        if fixed is None and self._is_whole(requests, given) and not progress and callback is None:
+        if fixed is None and needs_no_chunks(self.engine, requests, given) and not progress and callback is None:
             fixed = total
         with stopped_by_ctrl_c() as stop, counted(total, "network", "steps", quiet=not progress) as update:
             with collected.until_full(lambda: self.steps):
-                for part in self._chunks(total, fixed, wanted(requests), given, stop):
+                for part in chunks(self.engine, self._pace, total, fixed, wanted(requests), given, stop):
                     collected.add(part)
                     update(part.steps)
                     if callback is not None:
                         self._call_back(callback, result_of(self.plan, requests, [part], part.first), stop)
                     stop.pressed |= bool(collected.full)
             return collected.result(interrupted=stop.pressed)
+
+    def sweep(
+        self,
+        steps: int | Quantity | None = None,
+        record: str | Every | Iterable[str | Every] = (),
+        values: Mapping[str, Mapping[str, Any]] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        seeds: Iterable[int] | None = None,
+        progress: bool = False,
+        threads: int | None = None,
+        *,
+        redraw: bool = True,
+        ms: float | Quantity | None = None,
+    ) -> SweepResult:
+        """Run the network many times side by side, each time with other values, and return what each run recorded.
+
+        Each of these elements is a run of its own, with the same bits as `run` after `set` with its values, or as
+        `net.build(seed=...)` with them. The simulation itself does not change. Elements begin with the state,
+        parameters and weights of now; with `seeds`, they begin at step 0 as a build with their seed does, and what was
+        set since the build of this simulation is set in them, too, but for states.
+
+        On a CPU each thread runs one element at a time. Synapses that do not differ are shared, in memory.
+
+        Args:
+            steps: How many steps each element runs; or a time with a unit; or None, with `ms`.
+            record: What to record, as for `run`.
+            values: Parameters and states by population, and weights by projection, as `set` takes them, such as
+                `{"exc": {"threshold": [-52.0, -50.0]}, "exc->inh": {"weights": [0.1, 0.2]}}`. The first axis of each
+                is over elements, or has length 1 for all of them; then come those that `set` takes.
+            inputs: What to add to that which arrives, by `"population.receptor"`: (elements, steps, neurons), or
+                (elements, steps) for the same to all neurons; the first axis may have length 1.
+            seeds: A seed for each element: from it follow random numbers, initial states and parameters that are
+                drawn, and with `redraw` synapses that are drawn, their weights and their delays.
+            progress: Whether to show the progress on stderr.
+            threads: With backend "numba", how many threads run elements; None takes one for each core that the process
+                may use, or what the environment variable BRAINEVENT_THREADS says.
+            redraw: With `seeds`, whether synapses are drawn anew, as `build(seed=...)` does. False keeps those of this
+                simulation, shared by all elements: trials of one network.
+            ms: How many milliseconds to run, a multiple of the time step, instead of `steps`.
+
+        Returns:
+            The results: `swept[3]` is that of element 3, `swept["exc.counts"]` an array (elements, neurons). After
+            Ctrl-C, elements have what they recorded until then.
+
+        Raises:
+            NetworkError: A name does not exist, a value does not fit, or arrays differ in the number of elements.
+            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+            MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
+            RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
+
+        Examples:
+            >>> import brainevent as be
+            >>> sim = be.Network([be.models.lif_delta("cells", 5)], dt=0.1).build(seed=1)
+            >>> swept = sim.sweep(200, "cells.rate", {"cells": {"current": [10.0, 30.0, 50.0]}})
+            >>> swept["cells.rate"].shape
+            (3, 200)
+        """
+        total = counted_run(steps, ms, self.plan.dt, "sweep")
+        requests = parsed(self.plan, record)
+        now = Now(
+            self._weights, self._params, {p.name: p.params for p in self.plan.populations}, self.state, self.network
+        )
+        elements = Elements(now, Swept.of(values, inputs, seeds, redraw), total)
+        check_room_for(self.plan, requests, elements.first, total, "sweep", len(elements))
+        if elements.first + total > MOST_STEPS:
+            raise NetworkError(f"sweep: steps is {total}, after {elements.first}; a run has at most {MOST_STEPS} steps")
+        with (
+            stopped_by_ctrl_c() as stop,
+            counted(total * len(elements), "networks", "steps", quiet=not progress) as update,
+        ):
+            return SweepResult(swept(self.engine, elements, requests, total, threads, stop, update))
 
     def stepper(
         self,
@@ -169,25 +242,6 @@ class Simulation(Shown):
         self.engine.plan.warn_of_rounding()
         count = None if steps is None else counted_steps("stepper: steps", steps, self.plan.dt)
         return Stepper(self, record, inputs, count)
-
-    def _is_whole(self, requests: tuple[Request, ...], given: Mapping[tuple[str, str], Array]) -> bool:
-        """Say whether the engine needs no chunks for these records and inputs."""
-        return self.engine.paces_itself and not given and all(request.kind != "sample" for request in requests)
-
-    def _chunks(
-        self, total: int, fixed: int | None, asked: Wanted, given: Mapping[tuple[str, str], Array], stop: Stop
-    ) -> Iterator[Recorded]:
-        """Run steps, and yield what each chunk recorded, until the run is to end."""
-        done = 0
-        while done < total and not stop.pressed:
-            count = min(total - done, fixed or self._pace.steps)
-            began = time.perf_counter()
-            inputs = {key: values[done : done + count] for key, values in given.items()}
-            part = self.engine.run(count, asked, inputs, stop.asked)
-            self._pace.took(part.steps, time.perf_counter() - began)
-            done += part.steps
-            if part.steps:
-                yield part
 
     def _call_back(self, callback: Callable[[Simulation, Result], object], result: Result, stop: Stop) -> None:
         step = self.steps
@@ -296,7 +350,7 @@ class Simulation(Shown):
         self, what: str, weights: Weights, state: NetworkState, replaced: Mapping[str, Array] = MappingProxyType({})
     ) -> None:
         """Go on with weights, of which some are replaced, from a state: its pending input keeps its value."""
-        weights, state = going_on(what, weights, state, self._now.quanta, replaced)
+        weights, state = going_on(what, weights, state, self._now.quanta, replaced, setting=what == "set")
         if weights.plan is self.engine.plan:
             self.engine.load(state)
         else:

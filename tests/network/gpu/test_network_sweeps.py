@@ -205,7 +205,7 @@ def test_memory_is_bounded(monkeypatch):
     """Programs that run at once do not keep the rows of weights; those that JAX traced do."""
     device = DeviceInJax(8)
     sim = built(replaced.network(), device)
-    monkeypatch.setattr("brainevent.network.gpu.rebuilds._MOST", 3)
+    monkeypatch.setattr("brainevent.network.calls.rebuilds._MOST", 3)
     gc.collect()
     held, kept = len(device.held), len(program._kept)
     for k in range(8):

@@ -557,7 +557,11 @@ def test_rules_are_explained_line_by_line():
     ]
     assert "t2 = s_v * p_decay" in blocks[0]
     assert blocks[1].splitlines()[1:] == ["    t6 = t5 >= p_threshold"]
-    assert text.splitlines()[-1] == "returns v=t7, pause=t10, spike=t6"
+    assert text.splitlines()[-3:] == [
+        "returns v=t7, pause=t10, spike=t6",
+        "",
+        "elements of sweeps and batches run one after another",
+    ]
     assert "random: nothing" in text
 
 

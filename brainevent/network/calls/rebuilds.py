@@ -14,19 +14,29 @@ import numpy as np
 
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
-from .program import Resident
 
-__all__ = ["Places", "Rebuilds", "Rebuilt"]
+__all__ = ["Places", "Rebuilds", "Rebuilt", "Resident"]
 
 Array = Any
 _MOST, _BYTES = 16, 2**32  # of weights that are cached: how many, and what they take; the last ones always are
 _FORMS = 2  # of the same weights, in other quanta, or with rows as operands
 
 
+class Resident(Protocol):
+    """What programs share with the weights of a plan."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the synapses take."""
+
+    def of_operands(self) -> Any:
+        """Return the same with synapses as operands, so that no program keeps their memory."""
+
+
 class Places(Protocol):
     """An engine, which puts the synapses of a plan on its device."""
 
-    def resident_of(self, plan: Plan) -> Resident:
+    def resident_of(self, plan: Plan) -> Any:
         """Return what programs share for a plan that differs in weights and quanta alone."""
 
 
@@ -65,7 +75,7 @@ class Rebuilds:
             self._forget()
             return self._rebuilt[key]
 
-    def resident(self, engine: Places, rebuilt: Rebuilt, weights: Weights, *, as_operands: bool) -> Resident:
+    def resident(self, engine: Places, rebuilt: Rebuilt, weights: Weights, *, as_operands: bool) -> Any:
         """Return what programs share with weights, which are the rebuilt ones in quanta that may be finer.
 
         With `as_operands`, these programs do not keep rows in memory.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run_on_gpu`: one call of `simulate` on a GPU, or one for each of the weights that `jax.vmap` maps over.
+"""`run_natively`: a call of `simulate` with a native engine, also with each of the weights that `jax.vmap` maps over.
 
-The kernel has the weights and the state of a call exactly; else there is an error, or NaN if JAX traces them.
+Native code has the weights and the state of a call exactly; else there is an error, or NaN if JAX traces them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,60 +25,57 @@ from ..plan.replaced import Weights
 from ..run.checked import checked_weights
 from ..run.recorded import Wanted
 from ..state import NetworkState
-from .program import Resident
-from .pure import simulated
-from .rebuilds import Places, Rebuilds, Rebuilt
+from .rebuilds import Places, Rebuilds, Rebuilt, Resident
 from .sweep import swept
 
-__all__ = ["CallStart", "given_weights", "placed", "run_on_gpu"]
+__all__ = ["CallStart", "given_weights", "placed", "run_natively"]
 
 Array = Any
 Results = tuple[NetworkState, dict[str, Array]]
 
 
-def run_on_gpu(
+def run_natively(
     engine: Engine,
     now: Weights,
     state: NetworkState,
     params: Mapping[str, Any],
     given: Mapping[str, Array],
+    keys: Mapping[str, Array],
     steps: int,
     wanted: Wanted,
 ) -> Results:
     """Return the state after some steps, and what was recorded, with the weights of now where none are in `params`.
 
-    The state, names of parameters and inputs `given` are checked.
+    The state, names of parameters and inputs `given` are checked; keys are empty where the engine takes none.
     """
 
-    def run(weights: Mapping[str, Array], arguments: tuple[NetworkState, Any, Any]) -> Results:
-        if any(isinstance(one, Tracer) for one in weights.values()):
-            return swept(run, weights, arguments, now.plan.quanta)
-        return _run(engine, now, weights, *arguments, steps, wanted)
+    def run(asked: Sequence[tuple[Mapping[str, Array], Any]]) -> Sequence[Results]:
+        for weights, arguments in asked:
+            if any(isinstance(one, Tracer) for one in weights.values()):
+                return [swept(run, weights, arguments, now.plan.quanta, engine.name)]
+        return _run(engine, now, asked, steps, wanted)
 
     own = {p.name for p in engine.plan.projections} & params.keys()
     weights = {name: params[name] for name in params if name in own}
     neurons = {name: values for name, values in params.items() if name not in own}
-    return run(weights, (state, neurons, given))
+    (results,) = run([(weights, (state, neurons, given, keys))])
+    return results
 
 
 def _run(
-    engine: Engine,
-    now: Weights,
-    weights: Mapping[str, Array],
-    state: NetworkState,
-    params: Mapping[str, Mapping[str, Array]],
-    given: Mapping[str, Array],
-    steps: int,
-    wanted: Wanted,
-) -> Results:
-    """Run with weights that are not traced."""
-    begin = placed(engine, now, given_weights(now, weights), state)
-    after, out = simulated(begin.resident, begin.state, params, steps, given, wanted)
-    arriving = {
-        name: {key: sums.astype(_dtype(state.arriving[name][key])) for key, sums in receptors.items()}
-        for name, receptors in after.arriving.items()
-    }
-    return begin.resolved(dataclasses.replace(after, arriving=arriving), out)
+    engine: Engine, now: Weights, asked: Sequence[tuple[Mapping[str, Array], Any]], steps: int, wanted: Wanted
+) -> list[Results]:
+    """Run with weights that are not traced, all at once."""
+    begun = [placed(engine, now, given_weights(now, weights), state) for weights, (state, *_) in asked]
+    starts = [(one.resident, one.state, *rest) for one, (_, (_, *rest)) in zip(begun, asked, strict=True)]
+    results = []
+    for one, (_, (before, *_)), (after, out) in zip(begun, asked, engine.simulated(starts, steps, wanted), strict=True):
+        arriving = {
+            name: {key: sums.astype(_dtype(before.arriving[name][key])) for key, sums in receptors.items()}
+            for name, receptors in after.arriving.items()
+        }
+        results.append(one.resolved(dataclasses.replace(after, arriving=arriving), out))
+    return results
 
 
 def _dtype(sums: Array) -> Any:
@@ -93,11 +90,15 @@ _EXACT = 2**-20  # of itself, by which a ratio of quanta may differ from a whole
 
 
 class Engine(Places, Protocol):
-    """An engine whose kernel runs in programs."""
+    """An engine whose native code runs in programs."""
 
+    name: str
     plan: Plan
     rebuilds: Rebuilds
-    resident: Resident
+    resident: Any
+
+    def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> Sequence[Results]:
+        """Run some steps from each of several starts: what programs share, state, parameters, inputs and keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ def _made(now: Weights, replaced: Mapping[str, Array]) -> Weights:
     return dataclasses.replace(found, parts={}, plan=found.base)
 
 
-def _resident(engine: Engine, now: Weights, weights: Weights, rebuilt: Rebuilt | None) -> Resident:
+def _resident(engine: Engine, now: Weights, weights: Weights, rebuilt: Rebuilt | None) -> Any:
     """Return what programs share; in those of JAX that are run at once, rows are operands."""
     if weights.plan is engine.plan:
         return engine.resident
