@@ -105,7 +105,7 @@ def build_plan(
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
     named = _fingerprint(populations, wirings, network, seed, dtype)
-    sums = _Sums(quanta, given, warn)
+    sums = _Sums(quanta, given, warn=warn)
     if measure is None:
         synapses = _held(wirings, populations, sums, seed, parts)
     else:
@@ -138,7 +138,7 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
     """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one."""
     reseeded = reseeded_plan(plan, network, seed)
     quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
-    sums, measure = _Sums(quanta, plan.given), plan.synapses.measure
+    sums, measure = _Sums(quanta, plan.given, warn=True), plan.synapses.measure
     if measure is None:
         synapses = _held(wirings, reseeded.populations, sums, seed, plan.parts)
     else:
@@ -217,7 +217,7 @@ class _Sums:
     are left for later, by projection.
     """
 
-    def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor], warn: bool):
+    def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor], *, warn: bool):
         self.quanta, self.accepted, self.warn = quanta, accepted, warn
         self.rounded: dict[str, str] = {}
         self._sums: dict[Receptor, Any] = defaultdict(int)
