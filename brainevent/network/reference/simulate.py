@@ -55,6 +55,8 @@ def simulate(
     `spike`. Spikes that no comparison of floats decides, such as those drawn at random, have no derivative.
 
     Weights in `params` count as they are: they are not rounded to multiples of a quantum, unlike those of a build.
+    Dense projections multiply them with the precision of `jax.default_matmul_precision`, which on GPUs may be lower
+    than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
     A simulation that was built with `backend="cuda"` or `"numba"` runs its native code within JAX's program, with the
