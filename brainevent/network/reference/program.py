@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RuleError
-from ...scalar.margin import with_margin
+from ...scalar.margin import as_events, with_margin
 from ...scalar.trace import flat_rule
 from ..plan.plan import Plan, PopulationPlan
 from ..state import NetworkState
@@ -127,7 +126,7 @@ def updated(
         arguments += [jnp.arange(population.size, dtype=np.uint32), step, key[0], key[1]]
     new, spikes, decided = _spiked(population, arguments, surrogate is not None)
     dtype = population.rule.dtype
-    floats = spikes.astype(dtype) if surrogate is None or decided is None else _events(surrogate, spikes, *decided)
+    floats = spikes.astype(dtype) if surrogate is None or decided is None else as_events(surrogate, spikes, *decided)
     return dict(zip(population.state, new, strict=True)), floats
 
 
@@ -147,16 +146,3 @@ def _spiked(
             pass
     *new, spikes = jax.vmap(flat, over_neurons, axis_size=population.size)(*arguments)
     return new, spikes, None
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _events(surrogate: SurrogateLike, spikes: Array, margin: Array, gate: Array) -> Array:
-    """Return spikes as floats; the derivative by the margin is the surrogate's where the gate is open."""
-    return spikes.astype(margin.dtype)
-
-
-@_events.defjvp
-def _events_jvp(surrogate: SurrogateLike, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    spikes, margin, gate = primals
-    slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)
-    return _events(surrogate, spikes, margin, gate), slope * tangents[1]
