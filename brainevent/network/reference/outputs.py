@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from ..run.recorded import Sample, Wanted
 __all__ = ["Outputs"]
 
 Array = Any
+Tree = Mapping[str, Mapping[str, Array]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +38,7 @@ class Outputs:
         dtype = self.plan.population(sample.population).state[sample.state].dtype
         return jnp.zeros((-(-self.steps // sample.every), sample.neurons.size), dtype)
 
-    def filled(
-        self, filled: Mapping[str, Array], step: Array, neurons: Mapping[str, Mapping[str, Array]], spikes: Any
-    ) -> dict[str, Array]:
+    def filled(self, filled: Mapping[str, Array], step: Array, neurons: Tree, spikes: Any) -> dict[str, Array]:
         """Return these arrays after a step."""
         counts = {f"{name}.counts": filled[f"{name}.counts"] + spikes[name] for name in self.wanted.counts}
         samples = {}
@@ -50,7 +49,7 @@ class Outputs:
                 samples[label] = filled[label].at[row].set(values, mode="drop")
         return counts | samples
 
-    def row(self, neurons: Mapping[str, Mapping[str, Array]], spikes: Mapping[str, Array]) -> dict[str, Array]:
+    def row(self, neurons: Tree, spikes: Mapping[str, Array]) -> dict[str, Array]:
         """Return what one step gives: spikes, how many there are, and samples of every step."""
         samples = {
             label: neurons[sample.population][sample.state][sample.neurons]
@@ -62,6 +61,37 @@ class Outputs:
             **{f"{name}.rate": spikes[name].sum() for name in self.wanted.rates},
             **samples,
         }
+
+    def of(self, populations: Collection[str]) -> Outputs:
+        """Return the outputs of some populations."""
+        w = self.wanted
+        spikes, counts, rates = (tuple(x for x in names if x in populations) for names in (w.spikes, w.counts, w.rates))
+        samples = {label: sample for label, sample in w.samples.items() if sample.population in populations}
+        return replace(self, wanted=Wanted(spikes, counts, rates, samples))
+
+    def whole(
+        self, filled: Mapping[str, Array], step: Array, neurons: Tree, spikes: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return the rows of several steps, and the arrays that they filled.
+
+        Args:
+            filled: The arrays before these steps.
+            step: The number of the first of them.
+            neurons: The states after each step that are sampled, (steps, neurons).
+            spikes: The spikes in each step, (steps, neurons).
+        """
+        rows = {f"{name}.spikes": spikes[name] for name in self.wanted.spikes}
+        rows |= {f"{name}.rate": spikes[name].sum(1) for name in self.wanted.rates}
+        after = {f"{name}.counts": filled[f"{name}.counts"] + spikes[name].sum(0) for name in self.wanted.counts}
+        for label, sample in self.wanted.samples.items():
+            values = neurons[sample.population][sample.state][:, sample.neurons]
+            if sample.every == 1:
+                rows[label] = values
+            else:
+                steps = jnp.asarray(step, np.uint32) + jnp.arange(len(values), dtype=np.uint32)
+                places = _row(self.first, steps, sample.every, len(filled[label]))
+                after[label] = filled[label].at[places].set(values, mode="drop")
+        return rows, after
 
 
 def _row(first: Array, step: Array, every: int, rows: int) -> Array:

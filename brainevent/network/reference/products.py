@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Product`: the synapses of one projection as a product of spikes and weights, of one step or of many."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...event.csr.functions import binary_csrmm, binary_csrmv
+from ..plan.plan import Plan, SynapsePlan
+
+__all__ = ["Product", "Sums", "added", "products"]
+
+Array = Any
+Operand = tuple[Array, ...]
+_DENSE = 8  # a matrix has at most so many elements for each synapse, or
+_SMALL = 2**16  # at most so many elements
+_FEW = 8  # delays, of which each is a product of its own
+_BLOCK = 32  # steps in a product of many delays
+_BITS = 24  # of whole numbers that are exact in float32
+_INDICES = 2**31  # elements that indices of int32 can name
+_HIGHEST = jax.lax.Precision.HIGHEST
+
+
+class Sums(NamedTuple):
+    """What arrives, in two parts that add up: whole numbers of quanta, floats or int32; floats in the receptor's unit.
+
+    None is nothing.
+    """
+
+    whole: Array | None = None
+    floats: Array | None = None
+
+
+def added(sums: Iterable[Sums]) -> Sums:
+    """Return the sum of several."""
+    whole, floats = None, None
+    for one in sums:
+        whole = one.whole if whole is None else whole if one.whole is None else whole + one.whole
+        floats = one.floats if floats is None else floats if one.floats is None else floats + one.floats
+    return Sums(whole, floats)
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """The synapses of one projection, static.
+
+    Its weights are either given in a call, floats in the unit of the receptor; or those of the plan, whole numbers of
+    quanta, whose sums are exact.
+
+    Attributes:
+        synapses: The synapses, in the order of the plan.
+        sources: How many neurons send.
+        neurons: How many neurons receive.
+        starts: Where the synapses of each source begin, int32 (sources + 1,).
+        delays: The different delays in steps, ascending.
+        which: The place of each synapse's delay among them, int32 (entries,).
+        given: Whether weights are given in a call.
+        quantum: That of the receptor, in the dtype of the plan.
+        whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
+    """
+
+    synapses: SynapsePlan
+    sources: int
+    neurons: int
+    starts: Array
+    delays: tuple[int, ...]
+    which: Array
+    given: bool
+    quantum: np.floating[Any]
+    whole: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The population and receptor where spikes arrive."""
+        return self.synapses.target, self.synapses.receptor
+
+    @property
+    def depth(self) -> int:
+        """The largest delay."""
+        return self.delays[-1]
+
+    @cached_property
+    def dense(self) -> bool:
+        """Whether weights are a matrix (delays, sources, neurons) for products; else each synapse is visited."""
+        elements = len(self.delays) * self.sources * self.neurons
+        few = elements <= max(_SMALL, _DENSE * self.synapses.targets.size)
+        return few and elements < _INDICES and len(self.delays) <= _FEW
+
+    @cached_property
+    def all_to_all(self) -> bool:
+        """Whether there is one synapse from each source to each neuron, with one delay: in the order of a matrix."""
+        if len(self.delays) > 1 or self.synapses.targets.size != self.sources * self.neurons:
+            return False
+        rows = self.synapses.targets.reshape(self.sources, self.neurons)
+        return bool((np.diff(self.starts) == self.neurons).all() and (rows == np.arange(self.neurons)).all())
+
+    @cached_property
+    def elements(self) -> Array:
+        """The place of each synapse among the elements of a matrix (delays, sources, neurons)."""
+        sources = np.repeat(np.arange(self.sources), np.diff(self.starts))
+        return (self.which.astype(np.int64) * self.sources + sources) * self.neurons + self.synapses.targets
+
+    def matrix(self, weights: Array) -> Array:
+        """Return weights (1,) or (entries,) as a matrix (delays, sources, neurons); parallel synapses add up."""
+        shape = (len(self.delays), self.sources, self.neurons)
+        if self.all_to_all:
+            return weights.reshape(shape) if weights.size > 1 else jnp.broadcast_to(weights, shape)
+        if isinstance(weights, np.ndarray):
+            each = np.broadcast_to(weights, self.synapses.targets.shape)
+            return np.bincount(self.elements, each, math.prod(shape)).astype(weights.dtype).reshape(shape)
+        each = jnp.broadcast_to(weights, self.synapses.targets.shape)
+        zeros = jnp.zeros(math.prod(shape), each.dtype)
+        places = self.elements.astype(np.int32)
+        return zeros.at[places].add(each, unique_indices=self._unique, mode="promise_in_bounds").reshape(shape)
+
+    @cached_property
+    def _unique(self) -> bool:
+        return bool(np.unique(self.elements).size == self.elements.size)
+
+    # ---- weights, as products take them
+
+    def operand(self, weights: Array | None = None) -> Operand:
+        """Return weights for products: those that are given, or planes of digits of those of the plan."""
+        if self.given:
+            assert weights is not None
+            return (self._laid_out(weights),)
+        return tuple(self._laid_out(plane) for plane in self._planes)
+
+    def _laid_out(self, weights: Array) -> Array:
+        if self.dense:
+            return self.matrix(weights)
+        return weights if weights.size == 1 or len(self.delays) == 1 else weights[self._by_delay]
+
+    @cached_property
+    def _planes(self) -> list[Array]:
+        """The weights of the plan as floats whose sums are exact: digits of base 2**bits, the last one first."""
+        numbers, dtype = self.synapses.weights.astype(np.int64), self.quantum.dtype
+        if self.whole != "int32":
+            return [numbers.astype(dtype)]
+        planes, base = [], 1 << self._bits
+        while numbers.any() or not planes:
+            digits = (numbers + base // 2) % base - base // 2
+            planes.append(digits.astype(dtype))
+            numbers = (numbers - digits) // base
+        return planes
+
+    @cached_property
+    def _bits(self) -> int:
+        """How many bits of a weight there are in a plane: sums of all synapses of a neuron are then exact."""
+        most = int(np.bincount(self.synapses.targets).max())
+        return max(1, _BITS - most.bit_length())
+
+    @cached_property
+    def _by_delay(self) -> Array:
+        return np.argsort(self.which, kind="stable").astype(np.int32)
+
+    @cached_property
+    def _sparse(self) -> tuple[Array, Array]:
+        """The columns of synapses by delay and source, and where the rows (delays * sources + 1,) begin."""
+        rows = self.elements // self.neurons
+        starts = np.searchsorted(rows[self._by_delay], np.arange(len(self.delays) * self.sources + 1))
+        return self.synapses.targets[self._by_delay].astype(np.int32), starts.astype(np.int32)
+
+    # ---- products
+
+    def arriving(self, spikes: Array, operand: Operand) -> Sums:
+        """Return what arrives in some steps because of the spikes (steps, sources) in them: (steps, neurons)."""
+        steps = len(spikes)
+        if len(self.delays) > _FEW:
+            return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
+        parts = [
+            _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
+            for k, delay in enumerate(self.delays)
+            if delay < steps
+        ]
+        return added(parts)
+
+    def pending(self, last: Array, operand: Operand, rows: int) -> Sums:
+        """Return what arrives in the steps after the last ones, of whose spikes there are (depth, sources)."""
+        if len(self.delays) > _FEW:
+            return self._in_blocks(jnp.pad(last, ((0, rows), (0, 0))), operand, rows)
+        parts = (self._sums(last[None, self.depth - delay :], operand, k) for k, delay in enumerate(self.delays))
+        return added(_padded(one, 0, rows - delay) for one, delay in zip(parts, self.delays, strict=True))
+
+    def within(self, past: Array, operand: Operand, count: int) -> Sums:
+        """Return what arrives in the next steps, `count` of them, because of the spikes `past` of those before.
+
+        There are (depth, sources) or more; `count` is at most the smallest delay.
+        """
+        return self._sums(self._windows(past, len(past), count), operand)
+
+    def _windows(self, spikes: Array, end: int, count: int) -> Array:
+        """Return the spikes of which each delay is due in the steps from `end` on: (delays, count, sources)."""
+        first, last = end - self.depth, end - self.delays[0]
+        if count == 1 and len(self.delays) == last - first + 1:
+            return jnp.flip(spikes[first : last + 1], 0)[:, None]
+        return jnp.stack([spikes[end - delay : end - delay + count] for delay in self.delays])
+
+    def _in_blocks(self, spikes: Array, operand: Operand, count: int) -> Sums:
+        """Return what arrives in the last steps, `count` of them, given the spikes of (depth + count, sources)."""
+        blocks = -(-count // _BLOCK)
+        spikes = jnp.pad(spikes, ((0, blocks * _BLOCK - count), (0, 0)))
+
+        def block(k: Array) -> Sums:
+            some = jax.lax.dynamic_slice_in_dim(spikes, k * _BLOCK, self.depth + _BLOCK)
+            return self._sums(self._windows(some, self.depth, _BLOCK), operand)
+
+        sums = jax.lax.map(block, jnp.arange(blocks, dtype=np.int32))
+        return jax.tree.map(lambda x: x.reshape(-1, self.neurons)[:count], sums)
+
+    def _sums(self, windows: Array, operand: Operand, delay: int | None = None) -> Sums:
+        """Return sums (count, neurons) of spikes (delays, count, sources), of all delays or of one, (1, ...)."""
+        if self.given:
+            return Sums(None, self._multiplied(windows, operand[0], delay, None))
+        found = [self._multiplied(windows, plane, delay, _HIGHEST) for plane in operand]
+        if self.whole != "int32":
+            return Sums(found[0], None)
+        digits = (one.astype(np.int32) << (self._bits * k) for k, one in enumerate(found))
+        whole = functools.reduce(jnp.add, digits)
+        return Sums(whole, _shadow(self, delay, windows, operand))
+
+    def _multiplied(self, windows: Array, weights: Array, delay: int | None, precision: Any) -> Array:
+        if not self.dense:
+            return self._visited(windows, weights, delay)
+        if delay is not None:
+            weights = weights[delay : delay + 1]
+        if len(windows) == 1:
+            return jnp.matmul(windows[0], weights[0], precision=precision)
+        return jnp.tensordot(windows, weights, ((0, 2), (0, 1)), precision=precision)
+
+    def _visited(self, windows: Array, weights: Array, delay: int | None) -> Array:
+        """Visit only the synapses of neurons that spiked."""
+        targets, starts = self._sparse
+        if delay is not None and len(self.delays) > 1:
+            starts = starts[delay * self.sources : (delay + 1) * self.sources + 1]
+            some = slice(int(starts[0]), int(starts[-1]))
+            targets, starts = targets[some], starts - starts[0]
+            weights = weights[some] if weights.size > 1 else weights
+        delays, count, sources = windows.shape
+        shape = (delays * sources, self.neurons)
+        if count == 1:
+            flat = windows.reshape(delays * sources)
+            return binary_csrmv(weights, targets, starts, flat, shape=shape, transpose=True)[None]
+        columns = windows.transpose(0, 2, 1).reshape(delays * sources, count)
+        return binary_csrmm(weights, targets, starts, columns, shape=shape, transpose=True).T
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _shadow(product: Product, delay: int | None, windows: Array, operand: Operand) -> Array:
+    """Return zeros in place of sums of integers, which have no derivatives: this has those by the spikes."""
+    return jnp.zeros((windows.shape[1], product.neurons), product.quantum.dtype)
+
+
+@_shadow.defjvp
+def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    windows, operand = primals
+
+    def floats(spikes: Array) -> Array:
+        parts = (product._multiplied(spikes, plane, delay, _HIGHEST) for plane in operand)
+        scaled = (float(1 << (product._bits * k)) * part for k, part in enumerate(parts))
+        return functools.reduce(jnp.add, scaled) * product.quantum
+
+    return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
+
+
+def _padded(sums: Sums, before: int, after: int) -> Sums:
+    """Return sums with steps before and after them in which nothing arrives."""
+    return jax.tree.map(lambda x: jnp.pad(x, ((before, after), (0, 0))), sums)
+
+
+def products(plan: Plan, given: Container[str], whole: Mapping[tuple[str, str], str]) -> list[Product]:
+    """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
+    found = (synapses for synapses in plan.synapses if synapses.targets.size)
+    return [_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found]
+
+
+def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Product:
+    delays, which = np.unique(synapses.delays, return_inverse=True)
+    target = plan.population(synapses.target)
+    return Product(
+        synapses,
+        plan.population(synapses.source).size,
+        target.size,
+        synapses.starts[:: plan.parts].astype(np.int32),
+        tuple(int(delay) for delay in delays),
+        np.broadcast_to(which, synapses.targets.shape).astype(np.int32),
+        given,
+        target.quanta[synapses.receptor],
+        whole,
+    )
