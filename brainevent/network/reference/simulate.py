@@ -20,7 +20,7 @@ from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
-from .engine import ReferenceEngine
+from .components import Runner
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
@@ -114,7 +114,7 @@ def simulate(
     """
     if hasattr(sim, "engine") and engine_name(sim.engine) == "cuda":
         return _on_gpu(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
-    plan = _plan(sim)
+    plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     if surrogate is not None and not callable(surrogate):
@@ -132,7 +132,7 @@ def simulate(
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
-        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, run_component)
+        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
         after, rows = _in_chunks(network, state, given, steps, every)
         results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
         after, filled = resolved(fine, *results)
@@ -196,12 +196,22 @@ def _plan(sim: Any) -> Plan:
         return sim
     if not hasattr(sim, "engine"):
         raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
-    if not isinstance(sim.engine, ReferenceEngine):
+    if engine_name(sim.engine) not in ("jax", "numba"):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="jax", or "cuda" on a GPU, or call its method run'
+            'build it with backend="numba", "jax", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
+
+
+def _runner(sim: Any) -> Runner:
+    """Return what runs the components of a simulation."""
+    if isinstance(sim, Plan) or engine_name(sim.engine) != "numba":
+        return run_component
+    from ..training.cpu.engine import CpuLoops
+    from ..training.runner import NativeRunner
+
+    return NativeRunner(CpuLoops())
 
 
 def _in_chunks(
