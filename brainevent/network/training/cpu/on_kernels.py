@@ -25,49 +25,37 @@ _HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse}
 _HELPERS |= {"back_dense": back_dense, "back_sparse": back_sparse}
 _EACH = """
 def {name}({arguments}):
-    for b in prange({first}.shape[0]):
-        sample(b, {arguments})
+    for b in prange(z0.shape[0]):
+        sample(np.int64(b), {arguments})
 """
 _GROUPS = """
 def {name}({arguments}):
-    size = {first}.shape[0]
-    for group_ in prange((size + {group} - 1) // {group}):
-        group(group_ * {group}, min({group}, size - group_ * {group}), {arguments})
+    size, many = z0.shape[0], {many}
+    for number in prange((size + many - 1) // many):
+        k = np.int64(number)
+        group(k * many, min(many, size - k * many), {arguments})
 """
 
 
-def kernel_of(
-    name: str, text: str, forms: Sequence[Form], arguments: Sequence[str], first: str, *, group: int, threads: bool
-) -> Any:
+@inner
+def row(sample: Any, array: Any) -> Any:
+    """Return the row of a sample: arrays that all samples share have one."""
+    return sample if array.shape[0] > 1 else 0
+
+
+def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Sequence[str], many: str) -> Any:
     """Return the kernel of a text that defines `sample` or `group`, with the forms that it calls.
 
-    Its arguments are arrays, of which `first` has samples as its first axis. With `threads`, samples are run side by
+    `many` is how many samples are a group, an expression; nothing if each is run by itself. Samples are run side by
     side: which thread runs which changes no bit.
     """
-    key = (name, text, tuple(arguments), group, threads)
-    if key not in _kernels:
-        _kernels[key] = _compiled(name, text, forms, arguments, first, group, threads)
-    return _kernels[key]
-
-
-_kernels: dict[Any, Any] = {}
-
-
-def _compiled(
-    name: str, text: str, forms: Sequence[Form], arguments: Sequence[str], first: str, group: int, threads: bool
-) -> Any:
-    scope: dict[str, Any] = {**_HELPERS, "prange": numba.prange if threads else range}
+    scope: dict[str, Any] = {**_HELPERS, "row": row, "prange": numba.prange}
     scope |= {f"be_{form}": function for form, function in compiled_forms(forms, inlined=True).items()}
     exec(compile(text, f"<{name}>", "exec"), scope)
     for loop in re.findall(r"^def ((?:step|back)\d+)\(", text, re.MULTILINE):
         scope[loop] = _loop(scope[loop])
-    made = "group" if group else "sample"
+    made = "group" if many else "sample"
     scope[made] = inner(scope[made], error_model="numpy")
-    whole = (_GROUPS if group else _EACH).format(
-        name=name, arguments=", ".join(arguments), first=first, group=group or 1
-    )
+    whole = (_GROUPS if many else _EACH).format(name=name, arguments=", ".join(arguments), many=many)
     exec(compile(whole, f"<{name}>", "exec"), scope)
-    options = {"parallel": dict(IN_THREADS)} if threads else {}
-    return numba.njit(error_model="numpy", nogil=True, **options)(scope[name])
-
-
+    return numba.njit(error_model="numpy", parallel=dict(IN_THREADS))(scope[name])

@@ -26,9 +26,9 @@ class _Lines:
         return "\n".join(self.lines) + "\n"
 
 
-def _of_sample(label: str, batched: Collection[str], sample: str) -> str:
-    """Return an array of one sample."""
-    return f"{label}[{sample}]" if label in batched else label
+def _of_sample(label: str, sample: str = "b") -> str:
+    """Return an array of one sample; arrays that all samples share have one row."""
+    return f"{label}[row({sample}, {label})]"
 
 
 def _known(cells: Cells) -> list[str]:
@@ -75,65 +75,66 @@ def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
     return [f"{label}_0 = {label}[0]" for label in labels if label in scalars]
 
 
-def forward_text(cells: Cells, given: Sequence[str], batched: Collection[str], scalars: Collection[str]) -> str:
+def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
     """Return the text of `sample(b, *given, *outputs)`, which runs all steps of a sample.
 
-    Arrays in `batched`, and all outputs, have samples as their first axis; parameters in `scalars` have one value.
+    The first axis of all arrays is that of samples; those that all samples share have one row. Parameters in `scalars`
+    have one value.
     """
     lines, outputs = _Lines(), list(cells.outputs(1))
     calls = {cell.place: _forward_of(cells, cell, given, scalars, lines) for cell in cells.cells}
     lines.add(0, f"def sample({', '.join(['b', *given, *outputs])}):")
     lines.add(1, "before = flush_floats()", "steps = z0.shape[1]", *_delays(cells))
-    lines.add(1, f"now = np.uint32({_of_sample('first', batched, 'b')}[0])")
+    lines.add(1, f"now = np.uint32({_of_sample('first')}[0])")
     for cell in cells.cells:
         p = cell.place
         lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.bool_)")
         for key in cell.states:
-            lines.add(1, f"s{p}_{key}[b][:] = {_of_sample(f'x{p}_{key}', batched, 'b')}")
+            lines.add(1, f"s{p}_{key}[b][:] = {_of_sample(f'x{p}_{key}')}")
         for key in cell.receptors:
             if into := cells.into(cell, key):
                 depth = max(cells.products[j].depth for j in into)
                 lines.add(1, f"ring{p}_{key} = np.zeros(({depth}, {cell.size}), np.float32)")
     lines.add(1, "for t in range(steps):")
     for cell in cells.cells:
-        lines.add(2, calls[cell.place](batched))
+        lines.add(2, calls[cell.place])
     for cell in cells.cells:
         own = [j for j, one in enumerate(cells.products) if one.synapses.source == cell.population.name]
         p = cell.place
         lines.add(2, *([f"count{p} = list_spikes(flags{p}, found{p})"] if own else []))
-        lines.add(2, *(_delivery(cells, j, p, batched) for j in own))
+        lines.add(2, *(_delivery(cells, j, p) for j in own))
     lines.add(2, "now = np.uint32(now + np.uint32(1))")
     lines.add(1, "restore_floats(before)")
     return lines.text()
 
 
-def _delivery(cells: Cells, j: int, source: int, batched: Collection[str]) -> str:
+def _delivery(cells: Cells, j: int, source: int) -> str:
     one = cells.products[j]
     target, receptor = one.place
     ring = f"ring{cells.place(target)}_{receptor}"
     structure = "" if one.dense else f" ({', '.join(_structure(j))}),"
-    kind, weights = "dense" if one.dense else "sparse", _of_sample(f"w{j}", batched, "b")
+    kind, weights = "dense" if one.dense else "sparse", _of_sample(f"w{j}")
     return f"deliver_{kind}({weights}, delays{j},{structure} found{source}, count{source}, t, {ring})"
 
 
-def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines):  # type: ignore[no-untyped-def]
+def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines) -> str:
     """Write the function that steps a population, and return how it is called."""
-    p, rule = cell.place, cell.population.rule
-    head: dict[str, str] = {"n": str(cell.size), "now": "now", "key": f"key{p}"}  # parameters and arguments
+    p = cell.place
+    head: dict[str, str] = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}")}  # parameters and arguments
     arrays, resets = dict[str, str](), list[str]()
     for key, name in cell.states.items():
         head[f"s_{key}"], arrays[name.text] = f"s{p}_{key}[b]", f"s_{key}[k]"
     for key, name in cell.receptors.items():
         terms = []
         if f"c{p}_{key}" in given:
-            head[f"c_{key}"] = f"c{p}_{key}[b][t]"
+            head[f"c_{key}"] = _of_sample(f"c{p}_{key}") + "[t]"
             terms.append(f"c_{key}[k]")
         if cells.into(cell, key):
             head[f"ring_{key}"] = f"ring{p}_{key}[t % ring{p}_{key}.shape[0]]"
             terms.append(f"ring_{key}[k]")
             resets.append(f"ring_{key}[k] = np.float32(0)")
         arrays[name.text] = " + ".join(terms) or "np.float32(0)"
-    head |= {f"q{p}_{key}": f"q{p}_{key}" for key in cell.params}
+    head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
     head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]"}
     head |= {f"o_{key}": f"o{p}_{key}[b][t]" for key in cell.sampled}
     head |= {f"r_{k}": f"r{p}_{k}[b][t]" for k in range(len(cell.residuals))}
@@ -144,27 +145,10 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
     body += ["flags[k] = spike", "z[k] = np.float32(1) if spike else np.float32(0)"]
     body += [f"r_{k}[k] = kept_{k}" for k in range(len(cell.residuals))] + resets
     lines.add(0, *_loop(f"step{p}", head, _scalars_of(cell, scalars), body))
-    assert rule is not None
-
-    def called(batched: Collection[str]) -> str:
-        return f"step{p}({', '.join(_in_batch(value, batched) for value in head.values())})"
-
-    return called
+    return f"step{p}({', '.join(head.values())})"
 
 
-def _in_batch(value: str, batched: Collection[str]) -> str:
-    """Return an argument that names an array of one sample, if the array has samples."""
-    label, bracket, rest = value.partition("[b]")
-    if bracket:
-        return value if label in batched or not _is_given(label) else label + rest
-    return f"{value}[b]" if value in batched else value
-
-
-def _is_given(label: str) -> bool:
-    return label[0] in "cqxk"
-
-
-def backward_text(cells: Cells, given: Sequence[str], batched: Collection[str], scalars: Collection[str]) -> str:
+def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
     """Return the text of `group(sample, count, *given, *outputs)`: all steps back of some samples."""
     lines, outputs = _Lines(), list(cells.cotangents(1))
     calls = {cell.place: _backward_of(cell, given, scalars, lines) for cell in cells.cells}
@@ -175,34 +159,34 @@ def backward_text(cells: Cells, given: Sequence[str], batched: Collection[str], 
     lines.add(1, "for b in range(sample, sample + count):", "    pass")
     for cell in cells.cells:
         p = cell.place
-        lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given, batched)}" for key in cell.float_states))
+        lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given)}" for key in cell.float_states))
         lines.add(2, *(f"dq{p}_{key}[b][:] = 0" for key in cell.trained))
     lines.add(1, "for t in range(steps - 1, -1, -1):")
     for cell in cells.cells:
         p = cell.place
-        start = _or_zero(f"dz{p}", given, batched)
+        start = _or_zero(f"dz{p}", given)
         lines.add(2, "for q in range(count):", "    b = sample + q")
         lines.add(3, f"g{p}[q][:] = {start if start == '0' else start + '[t]'}")
         for j, one in enumerate(cells.products):
             if one.synapses.source == cell.population.name:
-                lines.add(2, *_back_through(cells, j, p, batched))
+                lines.add(2, *_back_through(cells, j, p))
     lines.add(2, "for q in range(count):", "    b = sample + q")
-    lines.add(3, f"now = np.uint32({_of_sample('first', batched, 'b')}[0] + np.uint32(t))")
+    lines.add(3, f"now = np.uint32({_of_sample('first')}[0] + np.uint32(t))")
     for cell in cells.cells:
-        lines.add(3, calls[cell.place](batched))
+        lines.add(3, calls[cell.place])
     lines.add(1, "restore_floats(before)")
     return lines.text()
 
 
-def _or_zero(label: str, given: Collection[str], batched: Collection[str]) -> str:
-    return _of_sample(label, batched, "b") if label in given else "0"
+def _or_zero(label: str, given: Collection[str]) -> str:
+    return _of_sample(label) if label in given else "0"
 
 
-def _back_through(cells: Cells, j: int, source: int, batched: Collection[str]) -> list[str]:
+def _back_through(cells: Cells, j: int, source: int) -> list[str]:
     """Return the lines that add to the cotangents of spikes those that come through a product."""
     one = cells.products[j]
     target, receptor = one.place
-    arrived, weights = f"dc{cells.place(target)}_{receptor}", _of_sample(f"w{j}", batched, "sample")
+    arrived, weights = f"dc{cells.place(target)}_{receptor}", _of_sample(f"w{j}", "sample")
     if not one.dense:
         structure = f"({', '.join(_structure(j))})"
         return [f"back_sparse({weights}, delays{j}, {structure}, {arrived}, sample, count, t, g{source})"]
@@ -216,11 +200,11 @@ def _back_through(cells: Cells, j: int, source: int, batched: Collection[str]) -
     ]
 
 
-def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines):  # type: ignore[no-untyped-def]
+def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines) -> str:
     """Write the function that steps a population back, and return how it is called."""
     p, form, adjoint = cell.place, cell.backward, cell.adjoint
     assert adjoint is not None
-    head = {"n": str(cell.size), "now": "now", "key": f"key{p}", "g": f"g{p}[q]"}
+    head = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
     arrays: dict[str, str] = {}
     for k, name in enumerate(cell.residuals):
         head[f"r_{k}"], arrays[name.text] = f"r{p}_{k}[b][t]", f"r_{k}[k]"
@@ -231,10 +215,10 @@ def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lin
     for key, name in zip(cell.float_states, of_states, strict=True):
         head[f"d_{key}"], arrays[name.text] = f"dx{p}_{key}[b]", f"d_{key}[k]"
         if f"do{p}_{key}" in given:
-            head[f"do_{key}"] = f"do{p}_{key}[b][t]"
+            head[f"do_{key}"] = _of_sample(f"do{p}_{key}") + "[t]"
             arrays[name.text] += f" + do_{key}[k]"
     arrays[of_spike.text] = "g[k]"
-    head |= {f"q{p}_{key}": f"q{p}_{key}" for key in cell.params}
+    head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
     head |= {f"dc_{key}": f"dc{p}_{key}[b][t]" for key in cell.receptors}
     head |= {f"dq_{key}": f"dq{p}_{key}[b]" for key in cell.trained}
     results = [f"before_{key}" for key in cell.float_states] + [f"arrived_{key}" for key in cell.receptors]
@@ -244,8 +228,4 @@ def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lin
     body += [f"dc_{key}[k] = arrived_{key}" for key in cell.receptors]
     body += [f"dq_{key}[k] += param_{key}" for key in cell.trained]
     lines.add(0, *_loop(f"back{p}", head, _scalars_of(cell, scalars), body if results else ["pass"]))
-
-    def called(batched: Collection[str]) -> str:
-        return f"back{p}({', '.join(_in_batch(value, batched) for value in head.values())})"
-
-    return called
+    return f"back{p}({', '.join(head.values())})"
