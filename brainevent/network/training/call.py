@@ -26,9 +26,7 @@ class Engine(Protocol):
     def refusal(self, cells: Cells) -> str:
         """Say what it cannot run; nothing if it can run it."""
 
-    def forward(
-        self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]
-    ) -> dict[str, Array]:
+    def forward(self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
         """Run all steps; arrays in `batched`, and all results, have samples as their first axis."""
 
     def backward(
@@ -90,5 +88,3 @@ def _merged(x: Array, mapped: bool, sampled: bool, outer: int, inner: int) -> Ar
     x = x if mapped else jnp.broadcast_to(x, (outer, *x.shape))
     x = x if sampled else jnp.broadcast_to(x[:, None], (outer, inner, *x.shape[1:]))
     return x.reshape(outer * inner, *x.shape[2:])
-
-

@@ -105,7 +105,7 @@ class Cell:
 class Cells:
     """A component with its forms. Arrays have labels, of which `{p}` is the place of a population, `{j}` of a product.
 
-    Given to the step: "first" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons),
+    Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons),
     parameters "q{p}_{param}" (1,) or (neurons,), states "x{p}_{state}" (neurons,), weights "w{j}": a matrix (delays,
     sources, neurons), or (1,) or (entries,). Returned by it: spikes "z{p}" (steps, neurons), states "s{p}_{state}" after
     the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).

@@ -63,7 +63,7 @@ class _Run:
 
     def operands(self, given: Given) -> dict[str, Array]:
         """Return all arrays by label, floats as they are differentiated."""
-        found: dict[str, Array] = {"first": jnp.asarray(given.step, np.uint32).reshape(1)}
+        found: dict[str, Array] = {"begin": jnp.asarray(given.step, np.uint32).reshape(1)}
         for cell in self.plain.cells:
             p, name = cell.place, cell.population.name
             found[f"key{p}"] = jnp.asarray(given.keys[name], np.uint32)

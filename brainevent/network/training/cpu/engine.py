@@ -41,7 +41,7 @@ class CpuLoops:
         operands = _operands(cells, given, batched)
         text = forward_text(cells, list(operands), _scalars(cells, operands))
         forms = tuple(cell.forward for cell in cells.cells)
-        return _called("train_forward", text, forms, operands, cells.outputs(steps), size, "")
+        return _called("train_forward", text, forms, operands, cells.outputs(steps), size, "1")
 
     def backward(
         self, cells: Cells, steps: int, size: int, given: Mapping[str, Array], batched: Collection[str]
@@ -104,6 +104,7 @@ def _compiled(target: LoopTarget) -> NativeTarget:
     from ....backends.numba import target_of
 
     make = importlib.import_module(f"{__package__}.on_kernels").kernel_of
-    kernel = make(target.title, target.text, target.forms, target.arguments, target.many)
+    arguments = dict(zip(target.arguments, (*target.types[0], *target.types[1]), strict=True))
+    kernel = make(target.title, target.text, target.forms, arguments, target.many)
     operands, outs = ([ShapedArray((1,) * ndim, np.dtype(dtype)) for dtype, ndim in types] for types in target.types)
     return target_of(kernel, operands, outs)

@@ -51,9 +51,7 @@ def deliver_dense(weights: Any, delays: Any, found: Any, count: Any, turn: Any, 
 
 
 @inner
-def deliver_sparse(
-    weights: Any, delays: Any, structure: Any, found: Any, count: Any, turn: Any, ring: Any
-) -> None:
+def deliver_sparse(weights: Any, delays: Any, structure: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
     """Add the weights of the synapses of neurons that spiked to the sums of the steps in which they arrive."""
     starts, targets, which = structure
     stride = np.int64(weights.size > 1)
