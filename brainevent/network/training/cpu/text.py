@@ -198,10 +198,10 @@ def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lin
     head = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
     arrays: dict[str, str] = {}
     for k, name in enumerate(cell.residuals):
-        head[f"r_{k}"], arrays[name.text] = f"r{p}_{k}[b][t]", f"r_{k}[k]"
+        head[f"r_{k}"], arrays[name.text] = _of_sample(f"r{p}_{k}") + "[t]", f"r_{k}[k]"
     arrays[adjoint.spike.text] = "False"
     if adjoint.spike in adjoint.reads:
-        head["z"], arrays[adjoint.spike.text] = f"z{p}[b][t]", "z[k] != np.float32(0)"
+        head["z"], arrays[adjoint.spike.text] = _of_sample(f"z{p}") + "[t]", "z[k] != np.float32(0)"
     *of_states, of_spike = adjoint.cotangents
     for key, name in zip(cell.float_states, of_states, strict=True):
         head[f"d_{key}"], arrays[name.text] = f"dx{p}_{key}[b]", f"d_{key}[k]"
