@@ -51,6 +51,9 @@ class Engine(Protocol):
     def refusal(self, cells: Cells) -> str:
         """Say what it cannot run; nothing if it can run it."""
 
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons), in a way that JAX differentiates."""
+
     def forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps of some samples."""
 

@@ -28,6 +28,10 @@ class NativeRunner:
 
     engine: Engine
 
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons)."""
+        return self.engine.times(spikes, matrix)
+
     def __call__(self, component: Component, given: Given, steps: int) -> Ran:
         """Run a component over some steps."""
         if component.timeless or self.refusal(component):

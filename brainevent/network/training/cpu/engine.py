@@ -18,6 +18,7 @@ from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
 from ..cells import Cells
+from .events import times
 from .text import GROUP, backward_text, forward_text
 
 __all__ = ["CpuLoops"]
@@ -34,6 +35,10 @@ class CpuLoops:
     def refusal(self, cells: Cells) -> str:
         """Say what these loops cannot run: nothing."""
         return ""
+
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons): only spikes are visited."""
+        return times(spikes, matrix)
 
     def forward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps of some samples."""

@@ -62,7 +62,9 @@ def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[st
     scope |= {f"be_{form}": function for form, function in compiled_forms(forms, inlined=True).items()}
     head, _, rest = text.partition("def group(first, count, table):\n")
     own = "\n".join(["def group(first, count, table):", *arrays, rest])
-    whole = _WHOLE.format(name=name, arguments=", ".join(arguments), words=words, filled="\n".join(filled), many=many, last=label)
+    whole = _WHOLE.format(
+        name=name, arguments=", ".join(arguments), words=words, filled="\n".join(filled), many=many, last=label
+    )
     exec(compile(f"{head}\n{own}\n{whole}", f"<{name}>", "exec"), scope)
     for loop in re.findall(r"^def ((?:step|back)\d+)\(", head, re.MULTILINE):
         scope[loop] = _loop(scope[loop])

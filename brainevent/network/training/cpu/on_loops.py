@@ -9,7 +9,7 @@ import numpy as np
 
 from ....backends.numba import inner
 
-__all__ = ["back_dense", "back_sparse", "deliver_dense", "deliver_sparse", "list_spikes"]
+__all__ = ["add_four", "add_row", "back_dense", "back_sparse", "deliver_dense", "deliver_sparse", "list_spikes"]
 
 _ANY_ORDER = {"reassoc", "contract", "nsz"}  # a sum in vectors: the same order in every run
 
