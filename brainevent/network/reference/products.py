@@ -66,7 +66,7 @@ class Product:
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
-        times: What multiplies spikes (rows, sources) with a matrix that is given, (sources, neurons); None: `jnp.matmul`.
+        times: What multiplies spikes (rows, sources) with a given matrix (sources, neurons); None: `jnp.matmul`.
     """
 
     synapses: SynapsePlan
@@ -179,6 +179,9 @@ class Product:
         steps = len(spikes)
         if len(self.delays) > _FEW:
             return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
+        if self.times is not None:  # sums are shorter than rows of spikes: these stay where they are
+            all_ = (self._sums(spikes[None], operand, k) for k in range(len(self.delays)))
+            return added(_shifted(one, delay) for one, delay in zip(all_, self.delays, strict=True))
         parts = [
             _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
             for k, delay in enumerate(self.delays)
@@ -275,6 +278,11 @@ def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any
         return functools.reduce(jnp.add, scaled) * product.quantum
 
     return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
+
+
+def _shifted(sums: Sums, steps: int) -> Sums:
+    """Return sums as they arrive some steps later."""
+    return jax.tree.map(lambda x: jnp.pad(x[: max(0, len(x) - steps)], ((min(steps, len(x)), 0), (0, 0))), sums)
 
 
 def _padded(sums: Sums, before: int, after: int) -> Sums:
