@@ -117,8 +117,8 @@ class Product:
         if self.all_to_all:
             return weights.reshape(shape) if weights.size > 1 else jnp.broadcast_to(weights, shape)
         if isinstance(weights, np.ndarray):
-            each = np.broadcast_to(weights, self.synapses.targets.shape)
-            return np.bincount(self.elements, each, math.prod(shape)).astype(weights.dtype).reshape(shape)
+            of_each = np.broadcast_to(weights, self.synapses.targets.shape)
+            return np.bincount(self.elements, of_each, math.prod(shape)).astype(weights.dtype).reshape(shape)
         each = jnp.broadcast_to(weights, self.synapses.targets.shape)
         zeros = jnp.zeros(math.prod(shape), each.dtype)
         places = self.elements.astype(np.int32)
@@ -148,7 +148,7 @@ class Product:
         numbers, dtype = self.synapses.weights.astype(np.int64), self.quantum.dtype
         if self.whole != "int32":
             return [numbers.astype(dtype)]
-        planes, base = [], 1 << self._bits
+        planes, base = list[Array](), 1 << self._bits
         while numbers.any() or not planes:
             digits = (numbers + base // 2) % base - base // 2
             planes.append(digits.astype(dtype))
@@ -206,6 +206,8 @@ class Product:
     def _windows(self, spikes: Array, end: int, count: int) -> Array:
         """Return the spikes of which each delay is due in the steps from `end` on: (delays, count, sources)."""
         first, last = end - self.depth, end - self.delays[0]
+        if len(self.delays) == 1:
+            return spikes[None, first : first + count]
         if count == 1 and len(self.delays) == last - first + 1:
             return jnp.flip(spikes[first : last + 1], 0)[:, None]
         return jnp.stack([spikes[end - delay : end - delay + count] for delay in self.delays])
@@ -241,6 +243,8 @@ class Product:
         if self.times is not None and self.given:
             rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
             return self.times(rows, weights.reshape(-1, self.neurons))
+        if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
+            return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
         if len(windows) == 1:
             return jnp.matmul(windows[0], weights[0], precision=precision)
         return jnp.tensordot(windows, weights, ((0, 2), (0, 1)), precision=precision)
