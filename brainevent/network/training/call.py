@@ -162,7 +162,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
             if sums is not None:
                 moved[label] = moved[label] + sums if label in moved else sums
                 batched.add(label)
-    known = {label: x for label, x in given.items() if label[0] not in "cx"}
+    known = {label: x for label, x in given.items() if label[0] not in "cxf"}
     known |= {label: x for label, x in results.items() if label[0] in "zr"}
     linear = forward.with_labels((*known, *moved), (call.batched | set(results) | batched) & {*known, *moved})
     along = dict(zip(_floats(linear), _linear.bind(*known.values(), *moved.values(), call=linear), strict=True))

@@ -245,6 +245,13 @@ def test_weights_of_the_build_are_whole_numbers_of_quanta_and_run_in_plain_jax(s
     np.testing.assert_array_equal(ours, theirs)
 
 
+def test_weights_that_are_not_finite_make_nan(sim):
+    state, params = sim.state.with_floats(), weighted(sim)
+    run = jax.jit(lambda w: be.simulate(sim, state, params | {"a->a.syn": w}, STEPS, record=["a.spikes", "a.v"])[1])
+    assert all(np.isnan(x).all() for x in run(params["a->a.syn"].at[3].set(jnp.nan)).values())
+    assert all(np.isfinite(x).all() for x in run(params["a->a.syn"]).values())
+
+
 def test_float64_runs_in_plain_jax():
     sim = one().build(seed=0, backend="numba", dtype="float64")
     after, _ = be.simulate(sim, sim.state, sim.params, 3)
