@@ -149,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "reference-opens-every-gate",
-        "network/reference/program.py",
+        "network/reference/update.py",
         "slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)",
         "slope = jax.lax.stop_gradient(surrogate(margin))",
         _REFERENCE,

@@ -67,8 +67,9 @@ class Passes:
     @property
     def longest(self) -> int:
         """Of how many steps the spikes between components fit in memory; more steps run in chunks."""
-        senders = {p.name: p.size for c in self.components for p in c.populations if p.name in c.sends}
-        outer = [(one.place, one.neurons) for one, _ in self.products if one.synapses.source in senders]
+        senders = {name: c.size(name) for c in self.components for name in c.sends}
+        inner = {one.synapses.name for c in self.components for one in c.products}
+        outer = [(one.place, one.neurons) for one, _ in self.products if one.synapses.name not in inner]
         return max(1, _MOST // max(1, sum(senders.values()) + sum(dict(outer).values())))
 
     def start(self, state: NetworkState, *, complete: bool) -> Between:
