@@ -29,6 +29,7 @@ from jax._src.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
+from jax._src.interpreters import ad as _ad
 from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
@@ -63,6 +64,8 @@ __all__ = [
     "hide_frames_of",
     "infer_types",
     "interpreted_pallas",
+    "is_differentiated",
+    "is_traced",
     "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
@@ -95,6 +98,7 @@ __all__ = [
 BatchTracer = _batching.BatchTracer
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
+_DIFFERENTIATED = (_ad.JVPTracer, _ad.LinearizeTracer)
 Zero = ad.Zero
 UndefinedPrimal, is_undefined_primal = ad.UndefinedPrimal, ad.is_undefined_primal
 primitive_jvps = ad.primitive_jvps
@@ -503,3 +507,19 @@ def name_partitioning(values: Any, name: str) -> Any:
             callbacks[name.encode()] = _partitionings[name.encode()] = info
             op.attributes["backend_config"] = _ir.StringAttr.get(name)
     return values
+
+
+def is_traced(x: Any) -> bool:
+    """Say whether the value of an array, or of each element that `jax.vmap` maps over, is unknown or differentiated."""
+    return isinstance(_unmapped(x), Tracer)
+
+
+def is_differentiated(x: Any) -> bool:
+    """Say whether JAX differentiates with respect to an array here; within `jax.jit` it may do so later, unseen."""
+    return isinstance(_unmapped(x), _DIFFERENTIATED)
+
+
+def _unmapped(x: Any) -> Any:
+    while isinstance(x, BatchTracer):
+        x = x.val
+    return x

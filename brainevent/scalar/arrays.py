@@ -317,6 +317,7 @@ MOVES: dict[str, Callable[..., Values]] = {
     "rev": _rev,
     "iota": _iota,
     "empty": _empty,
+    "empty2": _empty,
     "tile": lambda writer, eqn, x: np.tile(x, eqn.params["reps"]),
     "pad": _pad,
     **INDEXED,

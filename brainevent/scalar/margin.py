@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from .._compat import bind_equation
 from ..errors import RuleError
 from .control import CALLS, inner_jaxpr
 
-__all__ = ["with_margin"]
+__all__ = ["as_events", "with_margin"]
 
 Scalar = Any
 
@@ -69,6 +70,19 @@ def with_margin(flat: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[li
         return [result.value for result in results], margin, spike.gate
 
     return flat_with_margin
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def as_events(surrogate: Callable[[Scalar], Scalar], spikes: Scalar, margin: Scalar, gate: Scalar) -> Scalar:
+    """Return spikes as floats; the derivative by the margin is the surrogate's where the gate is open."""
+    return spikes.astype(margin.dtype)
+
+
+@as_events.defjvp
+def _as_events_jvp(surrogate: Callable[[Scalar], Scalar], primals: Any, tangents: Any) -> tuple[Scalar, Scalar]:
+    spikes, margin, gate = primals
+    slope = jnp.where(gate, lax.stop_gradient(surrogate(margin)), 0)
+    return as_events(surrogate, spikes, margin, gate), slope * tangents[1]
 
 
 def _evaluated(closed: Any, arguments: Sequence[_Bool]) -> list[_Bool]:

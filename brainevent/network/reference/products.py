@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -66,6 +66,7 @@ class Product:
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
+        times: What multiplies spikes (rows, sources) with a given matrix (sources, neurons); None: `jnp.matmul`.
     """
 
     synapses: SynapsePlan
@@ -77,6 +78,7 @@ class Product:
     given: bool
     quantum: np.floating[Any]
     whole: str
+    times: Callable[[Array, Array], Array] | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -177,6 +179,9 @@ class Product:
         steps = len(spikes)
         if len(self.delays) > _FEW:
             return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
+        if self.times is not None:  # sums are shorter than rows of spikes: these stay where they are
+            all_ = (self._sums(spikes[None], operand, k) for k in range(len(self.delays)))
+            return added(_shifted(one, delay) for one, delay in zip(all_, self.delays, strict=True))
         parts = [
             _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
             for k, delay in enumerate(self.delays)
@@ -235,6 +240,9 @@ class Product:
             return self._visited(windows, weights, delay)
         if delay is not None:
             weights = weights[delay : delay + 1]
+        if self.times is not None and self.given:
+            rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
+            return self.times(rows, weights.reshape(-1, self.neurons))
         if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
             return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
         if len(windows) == 1:
@@ -276,15 +284,26 @@ def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any
     return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
 
 
+def _shifted(sums: Sums, steps: int) -> Sums:
+    """Return sums as they arrive some steps later."""
+    return jax.tree.map(lambda x: jnp.pad(x[: max(0, len(x) - steps)], ((min(steps, len(x)), 0), (0, 0))), sums)
+
+
 def _padded(sums: Sums, before: int, after: int) -> Sums:
     """Return sums with steps before and after them in which nothing arrives."""
     return jax.tree.map(lambda x: jnp.pad(x, ((before, after), (0, 0))), sums)
 
 
-def products(plan: Plan, given: Container[str], whole: Mapping[tuple[str, str], str]) -> list[Product]:
+def products(
+    plan: Plan,
+    given: Container[str],
+    whole: Mapping[tuple[str, str], str],
+    times: Callable[[Array, Array], Array] | None = None,
+) -> list[Product]:
     """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
     found = (synapses for synapses in plan.synapses if synapses.targets.size)
-    return [_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found]
+    made = (_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found)
+    return [replace(one, times=times) for one in made]
 
 
 def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Product:

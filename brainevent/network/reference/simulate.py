@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from ..._compat import is_differentiated, is_traced
 from ...errors import NetworkError
 from ...typing import PyTree
 from ..engines import engine_name
@@ -20,7 +21,7 @@ from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
-from .engine import ReferenceEngine
+from .components import Runner
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
@@ -59,14 +60,22 @@ def simulate(
     than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
-    A simulation that was built with `backend="cuda"` or `"numba"` runs its native code within JAX's program, with the
-    same bits as its method `run`. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a
-    CPU each in a thread; several `vmap` are one batch. It has no derivatives, and means of `random.poisson` that are
-    one for a population are those of the build; with `"cuda"` so are the keys. With other weights in `params` it does
-    what a build with these weights does, to the last bit: the network is built anew for them, which takes time, and
-    the last ones are cached by their content. So they must be known when `simulate` is called, also under `jax.vmap`,
-    where `"cuda"` runs one network after the other; weights that `jax.jit`, `jax.grad` or a loop traces raise. A
-    program that JAX has traced keeps the weights of its trace, and their memory.
+    A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. Which one
+    depends on what is asked. **If all weights are known when it is called, and no derivative is asked for**, that is the
+    code of its method `run`, with the same bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks
+    of its own, on a CPU each in a thread; several `vmap` are one batch. Means of `random.poisson` that are one for a
+    population are those of the build; with `"cuda"` so are the keys. With other weights in `params` it does what a build
+    with these weights does, to the last bit: the network is built anew for them, which takes time, and the last ones are
+    cached by their content. A program that JAX has traced keeps the weights of its trace, and their memory.
+
+    **If weights are traced, by `jax.jit` or a loop, or a derivative is asked for**, the call trains: populations whose
+    spikes return to them, and all others with a state, run in native code, all steps forward in one call and all steps
+    back in another, with the samples of `jax.vmap` side by side. Weights are floats then, as with `backend="jax"`. It
+    has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second derivatives. Populations
+    of float64, and those that receive from each other with weights that are not in `params`, run in plain JAX; so do
+    rules without an adjoint: `Simulation.explain` says which, and why. Where weights are not traced, take
+    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative
+    runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
@@ -117,9 +126,9 @@ def simulate(
         >>> int(state.step)
         20
     """
-    if hasattr(sim, "engine") and engine_name(sim.engine) in _NATIVE:
-        return _natively(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
-    plan = _plan(sim)
+    if _runs_as_built(sim, (state, params, inputs)):
+        return _natively(sim, state, params, steps, inputs or {}, record, keys)
+    plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     if surrogate is not None and not callable(surrogate):
@@ -137,7 +146,7 @@ def simulate(
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
-        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, run_component)
+        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
         after, rows = _in_chunks(network, state, given, steps, every)
         results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
         after, filled = resolved(fine, *results)
@@ -157,6 +166,17 @@ def simulate(
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
+def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
+    """Say whether a call runs the native code of `Simulation.run`: weights are known, and nothing is differentiated."""
+    if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE:
+        return False
+    params = arguments[1] if isinstance(arguments[1], Mapping) else {}
+    own = {p.name for p in sim.engine.plan.projections}
+    if any(is_traced(value) for name, value in params.items() if name in own):
+        return False
+    return not any(is_differentiated(leaf) for leaf in jax.tree.leaves(arguments))
+
+
 def _natively(
     sim: Any,
     state: Any,
@@ -164,21 +184,16 @@ def _natively(
     steps: int,
     inputs: Mapping[str, Array],
     record: Wanted | str | Every | Iterable[str | Every],
-    surrogate: Callable[[Array], Array] | None,
-    checkpoint_every: int | None,
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of a native engine; raise for what it cannot do."""
     from ..calls.call import run_natively
 
     name, plan = engine_name(sim.engine), sim.engine.plan  # with the weights of now
-    given: dict[str, Any] = {"surrogate": surrogate not in (None, _USUAL), "checkpoint_every": checkpoint_every}
-    given |= {"keys": keys} if name == "cuda" else {}
-    if refused := [what for what, value in given.items() if value]:
-        own = " and uses the keys of the build" * (name == "cuda")
+    if keys and name == "cuda":
         raise NetworkError(
-            f"simulate: {refused[0]} is not supported by backend={name!r}, which has no derivatives{own}; leave it "
-            'out, or build the network with backend="jax"'
+            "simulate: keys is not supported by backend='cuda', which uses the keys of the build; leave it out, or "
+            'build the network with backend="jax"'
         )
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
@@ -208,12 +223,17 @@ def _plan(sim: Any) -> Plan:
         return sim
     if not hasattr(sim, "engine"):
         raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
-    if not isinstance(sim.engine, ReferenceEngine):
+    if engine_name(sim.engine) not in ("jax", *_NATIVE):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
             'build it with backend="jax", "numba", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
+
+
+def _runner(sim: Any) -> Runner:
+    """Return what runs the components of a simulation: that of its engine, if it has one."""
+    return getattr(getattr(sim, "engine", None), "runner", run_component)
 
 
 def _in_chunks(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...errors import RuleError
-from ...scalar.margin import with_margin
+from ...scalar.margin import as_events, with_margin
 from ...scalar.trace import flat_rule
 from ..plan.plan import PopulationPlan
 from ..surrogate import SpikeTimes
@@ -45,11 +44,8 @@ def updated(
     if isinstance(surrogate, SpikeTimes) and ECHO in states:
         return timed(population, states, arguments, new, spikes, decided)
     dtype = population.rule.dtype
-    floats = (
-        spikes.astype(dtype)
-        if decided is None or surrogate is None or isinstance(surrogate, SpikeTimes)
-        else _events(surrogate, spikes, *decided)
-    )
+    by_margin = decided is not None and surrogate is not None and not isinstance(surrogate, SpikeTimes)
+    floats = as_events(surrogate, spikes, *decided) if by_margin else spikes.astype(dtype)
     return dict(zip(population.state, new, strict=True)), floats
 
 
@@ -69,16 +65,3 @@ def _spiked(
             pass
     *new, spikes = jax.vmap(flat, over_neurons, axis_size=population.size)(*arguments)
     return new, spikes, None
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _events(surrogate: SurrogateLike, spikes: Array, margin: Array, gate: Array) -> Array:
-    """Return spikes as floats; the derivative by the margin is the surrogate's where the gate is open."""
-    return spikes.astype(margin.dtype)
-
-
-@_events.defjvp
-def _events_jvp(surrogate: SurrogateLike, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    spikes, margin, gate = primals
-    slope = jnp.where(gate, jax.lax.stop_gradient(surrogate(margin)), 0)
-    return _events(surrogate, spikes, margin, gate), slope * tangents[1]

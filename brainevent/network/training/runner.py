@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`NativeRunner`: runs components forward and backward as two native calls, where an engine supports them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..plan.pending import in_place_of
+from ..reference.components import Component, Given, Ran
+from ..reference.loop import run_component
+from .call import Engine, run_steps
+from .cells import Cells, cells_of, refusal
+
+__all__ = ["NativeRunner"]
+
+Array = Any
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class NativeRunner:
+    """A runner of components; those that the engine does not support run in plain JAX."""
+
+    engine: Engine
+
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons)."""
+        return self.engine.times(spikes, matrix)
+
+    def __call__(self, component: Component, given: Given, steps: int) -> Ran:
+        """Run a component over some steps."""
+        if component.timeless or self.refusal(component):
+            return run_component(component, given, steps)
+        cells = cells_of(component, None)
+        return _ran(cells, given, run_steps(self.engine, cells, steps, _operands(cells, given, steps)))
+
+    def refusal(self, component: Component) -> str:
+        """Say why a component runs in plain JAX; nothing if it runs natively."""
+        return refusal(component) or self.engine.refusal(cells_of(component, None))
+
+
+def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
+    """Return all arrays by label."""
+    found: dict[str, Array] = {"begin": jnp.asarray(given.step, np.uint32).reshape(1)}
+    if given.fine is not None:
+        found["fine"] = given.fine.reshape(1)
+    for cell in cells.cells:
+        p, name = cell.place, cell.population.name
+        found[f"key{p}"] = jnp.asarray(given.keys[name], np.uint32)
+        for key in cell.receptors:
+            if (currents := given.currents.get((name, key))) is not None:
+                found[f"c{p}_{key}"] = jnp.broadcast_to(jnp.asarray(currents, np.float32), (steps, cell.size))
+        for key, one in cell.params.items():
+            found[f"q{p}_{key}"] = jnp.asarray(given.params[name][key], one.dtype).reshape(-1)
+        for key, one in cell.states.items():
+            found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], one.dtype)
+    return found | {f"w{j}": given.weights[one.synapses.name] for j, one in enumerate(cells.products)}
+
+
+def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:
+    """Return what a runner returns."""
+    component = cells.component
+    spikes, sampled, states = {}, {}, {}
+    for cell in cells.cells:
+        p, name = cell.place, cell.population.name
+        spikes[name] = results[f"z{p}"]
+        sampled[name] = {key: results[f"o{p}_{key}"] for key in cell.sampled}
+        states[name] = {key: results[f"s{p}_{key}"] for key in cell.states}
+    last = {name: _ending(all_, component.depth(name)) for name, all_ in spikes.items() if component.depth(name)}
+    if given.fine is not None:  # spikes are so already
+        sampled = in_place_of(given.fine, sampled)
+    rows, filled = component.outputs.whole(given.filled, given.step, sampled, spikes)
+    return Ran({name: spikes[name] for name in component.sends}, last, rows, filled, states)
+
+
+def _ending(spikes: Array, depth: int) -> Array:
+    """Return the spikes of the last steps, (depth, neurons), with zeros before the first step."""
+    return jnp.pad(spikes, ((max(0, depth - len(spikes)), 0), (0, 0)))[-depth:]
