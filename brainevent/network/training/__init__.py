@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training: components of networks, forward and backward, as native calls."""

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// All steps of a layer backward, in one launch.
+//
+// In each step, a block multiplies its rows of weights with the cotangents of what arrived DELAY steps later at all
+// neurons, in 16 bits. Then each thread runs the rule backward for its pairs of neurons, and the block sends what it
+// found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them.
+
+struct Backward {
+    const void* kept[KEPT];           // (steps, samples, WIDE)
+    const u32* flags[FLAGS];          // (steps, samples, WORDS)
+    const u32* param[PARAMS];         // (1,) or (H,)
+    const float* spikes;              // (steps, samples, H): cotangents of spikes
+    const float* shown[SHOWN];        // (steps, samples, H): of states that are recorded
+    const float* end[FLOATS];         // (samples, H): of states after the last step
+    const uint4* weights;
+    const float* scales;              // (3,): of cotangents, its inverse, and the inverse of that of weights
+    const u32* random;                // (samples, 3): the first step, and the keys of random numbers
+    unsigned char* scratch;
+    u32* arriving;                    // (steps, samples, WIDE) in 16 bits: of what arrives with spikes, scaled
+    float* current[RECEPTORS];        // (steps, samples, H): of what else arrives
+    float* begin[FLOATS];             // (samples, H): of states before the first step
+    float* param_sums[WANTED];        // (clusters, ROWS, WIDE): of parameters
+    u32 steps, samples;
+};
+
+constexpr u32 PAIRS = SAMPLES * OWN / 2;
+constexpr u32 EACH = (PAIRS + THREADS - 1) / THREADS;  // pairs of a thread
+constexpr u32 ROWS = THREADS / (OWN / 2);              // samples between them
+constexpr u32 COUNT = PRODUCT ? DEPTH / 16 * TILES : 1;
+constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
+constexpr u32 SLOTS = DELAY + 1;                       // of what blocks send, by step
+constexpr u32 ROW = (OWN + 8) * 2;                     // bytes of a sample, such that rows are in different banks
+constexpr u32 SLICE = SAMPLES * ROW, SLOT = BLOCKS * SLICE;
+constexpr u32 ARRIVING = (MULTICAST ? BLOCKS : BLOCKS - 1) * SLICE;  // bytes in a step
+constexpr u32 FETCHED = 2 * KEPT_COUNT + (SPIKING ? 2 : 0) + 2 * SHOWN_COUNT + FLAG_COUNT;  // words of a pair and step
+// Without room, sums take the place of what they were made of.
+constexpr u32 SUM_BYTES = PRODUCT && !SUMS_WITHIN ? PARTS * SAMPLES * SUM_ROW * 4 : 0;
+
+BE void product(float* sums, const Weights<COUNT, IN_REGISTERS>& weights, const unsigned char* slot, u32 across, u32 part,
+                u32 lane) {
+    float found[CHAINS][TILES][GROUPS][4] = {};
+    UNROLLED
+    for (u32 k = 0; k < DEPTH / 32; ++k) {
+        const u32 inner = part * DEPTH + k * 32;
+        const unsigned char* column = slot + inner / OWN * SLICE + (inner % OWN + lane / 8 * 8) * 2;
+        UNROLLED
+        for (u32 group = 0; group < GROUPS; ++group) {
+            u32 words[4];
+            load_rows(words, column + (group * 8 + lane % 8) % SAMPLES * ROW);
+            UNROLLED
+            for (u32 half = 0; half < 2; ++half)
+                UNROLLED
+                for (u32 tile = 0; tile < TILES; ++tile)
+                    multiply(found[half % CHAINS][tile][group], vector_of(weights, (k * 2 + half) * TILES + tile), words[half * 2], words[half * 2 + 1]);
+        }
+    }
+    if (SUMS_WITHIN) BLOCK_MEET;
+    put_sums(sums, found, across, part, lane);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(const __grid_constant__ Backward p) {
+    ROOM(room);
+    u64* const arrived = (u64*)room;  // what blocks send in even and in odd turns
+    uint4* const more = (uint4*)(room + 128);
+    unsigned char* const sent = (unsigned char*)(more + (COUNT - IN_REGISTERS) * WARPS * 32);
+    float* const sums_apart = (float*)(sent + (PRODUCT ? SLOTS * SLOT : 0));
+    u32* const ahead = (u32*)((unsigned char*)sums_apart + SUM_BYTES);
+
+    const u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const u32 block = blockIdx.x % BLOCKS, cluster = blockIdx.x / BLOCKS, first = cluster * SAMPLES;
+    const u32 across = warp % ACROSS, part = warp / ACROSS;
+    const u32 own = tid % (OWN / 2) * 2, neuron = block * OWN + own, begin_sample = tid / (OWN / 2);
+    const bool is_real[2] = {neuron < H, neuron + 1 < H};
+    const u32 column[2] = {smaller(neuron, H - 1), smaller(neuron + 1, H - 1)};
+    const u64 row = (u64)p.samples * H, wide_row = (u64)p.samples * WIDE, word_row = (u64)p.samples * WORDS;
+
+    Weights<COUNT, IN_REGISTERS> weights;
+    if constexpr (PRODUCT) {
+        load(weights, p.weights, more, block, warp, lane);
+        for (u32 k = tid; k < SLOTS * SLOT / 4; k += THREADS) ((u32*)sent)[k] = 0;
+    }
+    const float scale = p.scales[0], inverse = p.scales[1], of_weights = p.scales[2];
+    u32 param[2][PARAMS];
+    float param_sum[2][WANTED] = {}, d[EACH][2][FLOATS];
+    UNROLLED
+    for (u32 i = 0; i < 2; ++i)
+        UNROLLED
+        for (u32 k = 0; k < PARAM_COUNT; ++k) param[i][k] = p.param[k][PER_NEURON >> k & 1 ? column[i] : 0];
+    auto is_mine = [&](u32 j) { return PAIRS % THREADS == 0 || begin_sample + j * ROWS < SAMPLES; };
+    auto sample_of = [&](u32 j) { return smaller(first + begin_sample + j * ROWS, p.samples - 1); };  // repeats the last one
+    UNROLLED
+    for (u32 j = 0; j < EACH; ++j)
+        UNROLLED
+        for (u32 i = 0; i < 2; ++i)
+            UNROLLED
+            for (u32 k = 0; k < FLOAT_COUNT; ++k) d[j][i][k] = p.end[k][sample_of(j) * H + column[i]] * scale;
+    auto own_ahead = [&](u32 t, u32 j) { return ahead + (t % AHEAD * EACH + j) * FETCHED * THREADS; };
+    auto fetch_floats = [&](u32* to, const float* from, u32 j) {  // of a pair
+        if (H % 2 == 0 && OWN % 2 == 0 && neuron + 1 < H) fetch<8>(to, from + sample_of(j) * H + neuron);
+        else {
+            fetch<4>(to, from + sample_of(j) * H + column[0]);
+            fetch<4>(to + 1, from + sample_of(j) * H + column[1]);
+        }
+    };
+    auto look_ahead = [&](u32 t) {
+        UNROLLED
+        for (u32 j = 0; j < EACH; ++j) {
+            if (t >= p.steps || !is_mine(j)) continue;
+            u32* pairs = own_ahead(t, j) + tid * 2;
+            UNROLLED
+            for (u32 k = 0; k < KEPT_COUNT; ++k, pairs += 2 * THREADS)
+                fetch<8>(pairs, (const u32*)p.kept[k] + t * wide_row + sample_of(j) * WIDE + neuron);
+            if constexpr (SPIKING) {
+                fetch_floats(pairs, p.spikes + t * row, j);
+                pairs += 2 * THREADS;
+            }
+            UNROLLED
+            for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) fetch_floats(pairs, p.shown[k] + t * row, j);
+            u32* words = pairs - tid;
+            UNROLLED
+            for (u32 k = 0; k < FLAG_COUNT; ++k, words += THREADS)
+                fetch<4>(words, p.flags[k] + t * word_row + sample_of(j) * WORDS + neuron / 32);
+        }
+        end_of_fetches();
+    };
+    // Write what arrives at a pair of neurons to the slice of this block, and to memory.
+    auto put = [&](u32 j, u32 slot, u32 t, u32 pair) {
+        const u32 within = (begin_sample + j * ROWS) * ROW + own * 2;
+#if CLUSTER > 1 && MULTICAST
+        *(u32*)(p.scratch + (u64)((cluster * SLOTS + slot) * BLOCKS + block) * SLICE + within) = pair;
+#else
+        *(u32*)(sent + slot * SLOT + block * SLICE + within) = pair;
+#endif
+        p.arriving[(t * wide_row + sample_of(j) * WIDE + neuron) / 2] = pair;
+    };
+    auto exchange = [&](u32 slot, u32 turn) {
+#if CLUSTER > 1
+        unsigned char* const slice = sent + slot * SLOT + block * SLICE;
+        fence_copies();
+        BLOCK_MEET;
+#if MULTICAST
+        if (tid == 0) copy_to_all(slice, p.scratch + (u64)((cluster * SLOTS + slot) * BLOCKS + block) * SLICE, SLICE, arrived + (turn & 1));
+#else
+        const u32 to = warp + lane * WARPS;  // each warp starts some of the copies
+        if (to < CLUSTER && to != block) copy_to_block(slice, SLICE, arrived + (turn & 1), to);
+#endif
+#else
+        BLOCK_MEET;
+#endif
+    };
+#if CLUSTER > 1
+    if (tid == 0)
+        for (u32 k = 0; k < 2; ++k) open(arrived + k, ARRIVING);
+#endif
+    for (u32 k = 1; k < AHEAD; ++k) look_ahead(p.steps - k);  // a number below 0 is beyond the last one
+#if CLUSTER > 1
+    fence_copies();
+    meet_cluster();
+#else
+    BLOCK_MEET;
+#endif
+    for (u32 turn = 0; turn < p.steps; ++turn) {
+        const u32 t = p.steps - 1 - turn, slot = turn % SLOTS;
+        look_ahead(t - (AHEAD - 1));
+#if CLUSTER > 1
+        if (turn > 0) {  // what blocks sent in the turn before
+            await(arrived + (~turn & 1), (turn - 1) >> 1 & 1);
+            if (tid == 0 && turn + 2 < p.steps) expect(arrived + (~turn & 1), ARRIVING);
+        }
+#endif
+        unsigned char* const later = sent + (turn + 1) % SLOTS * SLOT;  // of DELAY turns before
+        float* const sums = SUMS_WITHIN ? (float*)later : sums_apart;
+        if constexpr (PRODUCT) {
+            product(sums, weights, later, across, part, lane);
+            BLOCK_MEET;
+        }
+        await_fetches<AHEAD - 1>();
+        UNROLLED
+        for (u32 j = 0; j < EACH; ++j) {
+            if (!is_mine(j)) continue;
+            float sent_back[2] = {};
+            UNROLLED
+            for (u32 i = 0; i < 2; ++i) {
+                const u32* pairs = own_ahead(t, j) + tid * 2 + i;
+                u32 kept[KEPT];
+                bool flag[FLAGS];
+                float d_spike = 0, d_new[FLOATS], d_old[FLOATS], d_arriving[RECEPTORS], d_param[WANTED];
+                UNROLLED
+                for (u32 k = 0; k < KEPT_COUNT; ++k, pairs += 2 * THREADS) kept[k] = *pairs;
+                if constexpr (SPIKING) {
+                    d_spike = __uint_as_float(*pairs) * scale;
+                    pairs += 2 * THREADS;
+                }
+                UNROLLED
+                for (u32 k = 0; k < FLOAT_COUNT; ++k) d_new[k] = d[j][i][k];
+                UNROLLED
+                for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) d_new[float_shown(k)] += __uint_as_float(*pairs) * scale;
+                const u32* words = pairs - tid - i;
+                UNROLLED
+                for (u32 k = 0; k < FLAG_COUNT; ++k, words += THREADS) flag[k] = *words >> (neuron + i) % 32 & 1;
+                if constexpr (PRODUCT && SPIKING) {
+                    float sum = 0;
+                    UNROLLED
+                    for (u32 k = 0; k < PARTS; ++k) sum += sums[(k * SAMPLES + begin_sample + j * ROWS) * SUM_ROW + own + i];
+                    d_spike += sum * of_weights;
+                }
+                rule_backward(kept, flag, param[i], random_of(p.random, sample_of(j), neuron + i, t), d_new, d_spike, d_old, d_arriving, d_param);
+                UNROLLED
+                for (u32 k = 0; k < FLOAT_COUNT; ++k) d[j][i][k] = d_old[k];
+                if (!is_real[i]) continue;
+                if constexpr (PRODUCT) sent_back[i] = d_arriving[INTO];
+                UNROLLED
+                for (u32 k = 0; k < RECEPTOR_COUNT; ++k)
+                    if (!PRODUCT || k != INTO) p.current[k][t * row + sample_of(j) * H + neuron + i] = d_arriving[k] * inverse;
+                UNROLLED
+                for (u32 k = 0; k < WANTED_COUNT; ++k)
+                    if (first + begin_sample + j * ROWS < p.samples) param_sum[i][k] += d_param[k];
+            }
+            if constexpr (PRODUCT) put(j, slot, t, halves_of(sent_back[0], sent_back[1]));
+        }
+        if constexpr (PRODUCT)
+            if (turn + 1 < p.steps) exchange(slot, turn);
+    }
+    UNROLLED
+    for (u32 i = 0; i < 2; ++i) {
+        UNROLLED
+        for (u32 j = 0; j < EACH; ++j)
+            UNROLLED
+            for (u32 k = 0; k < FLOAT_COUNT; ++k)
+                if (is_mine(j) && is_real[i]) p.begin[k][sample_of(j) * H + neuron + i] = d[j][i][k] * inverse;
+        UNROLLED
+        for (u32 k = 0; k < WANTED_COUNT; ++k)
+            p.param_sums[k][((u64)cluster * ROWS + begin_sample) * WIDE + neuron + i] = param_sum[i][k];
+    }
+#if CLUSTER > 1
+    meet_cluster();  // no block ends while others send to it
+#endif
+}

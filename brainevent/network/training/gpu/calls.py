@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Kernels`: both kernels of a layer as custom calls of XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...._compat import ShapedArray
+from ....errors import NetworkError
+from ....ffi.call import native_call
+from ....ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
+from .device import Device
+from .layer import Layer
+from .shape import MOST_BLOCKS, Shape, shape_of
+from .text import kernel_text, pointers
+
+__all__ = ["Arrays", "Kernels", "as_words", "of_words"]
+
+Array = Any
+Arrays = Mapping[tuple[str, int], Any]  # by the name of a field of a kernel's parameter, and the place within it
+
+_THREADS = 256
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of a layer for a batch of samples."""
+
+    layer: Layer
+    batch: int
+    device: Device
+
+    def shape(self, way: str) -> Shape:
+        """Return the shape of a kernel; raise if there is no room for the layer."""
+        blocks = range(1, MOST_BLOCKS + 1)
+        at_once = {count: self.device.at_once(count) for count in blocks}
+        found = shape_of(self.layer, way, self.batch, at_once, self.device.shared_bytes)
+        if found is None:
+            raise NetworkError(
+                f"training on a GPU: {self.layer.traced.name} has {self.layer.neurons} neurons that project to "
+                'each other, which one kernel has no room for; build the network with backend="jax"'
+            )
+        return found
+
+    def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+        """Run all steps forward; operands and results have the names of fields."""
+        c, shape = self.layer, self.shape("forward")
+        every, wide = (steps, self.batch), shape.wide
+        outs: dict[tuple[str, int], Any] = {
+            **{("kept", k): ((*every, wide), name.dtype) for k, name in enumerate(c.kept)},
+            **{("flags", k): ((*every, wide // 32), "uint32") for k in range(len(c.flags))},
+            **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
+            **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
+        }
+        return self._called(shape, steps, operands, outs)
+
+    def backward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+        """Run all steps backward."""
+        c, shape = self.layer, self.shape("backward")
+        every, wide, clusters = (steps, self.batch), shape.wide, shape.clusters(self.batch)
+        outs: dict[tuple[str, int], Any] = {
+            **{("current", k): ((*every, c.neurons), "float32") for k in range(len(c.receptors)) if k != c.into},
+            **{("begin", k): ((self.batch, c.neurons), "float32") for k in range(len(c.float_states))},
+            **{
+                ("param_sums", k): ((clusters, 2 * _THREADS // shape.own, wide), "float32")
+                for k in range(len(c.wanted))
+            },
+        }
+        if c.has_product:
+            outs["arriving", 0] = ((*every, wide), "float16")
+        if shape.multicast:
+            slots = clusters * (c.delay + 1) * shape.blocks
+            outs["scratch", 0] = ((slots * shape.slice_bytes // 4,), "uint32")
+        return self._called(shape, steps, operands, outs)
+
+    def _called(
+        self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[str, int], Any]
+    ) -> dict[tuple[str, int], Array]:
+        types = {name: ShapedArray(size, jnp.dtype(dtype)) for name, (size, dtype) in outs.items()}
+        plan = self._plan(shape, steps, [*operands, *outs])
+        target = PlanTarget(plan, lambda *_: plan, "cpu" if self.device.on_host else "cuda")
+        results = native_call(target, [jnp.asarray(x) for x in operands.values()], list(types.values()))
+        return dict(zip(types, results, strict=True))
+
+    def _plan(self, shape: Shape, steps: int, buffers: Sequence[tuple[str, int]]) -> LaunchPlan:
+        """Return the plan of one launch, whose parameter has the addresses of all buffers."""
+        binary, entry = self.device.code(kernel_text(self.layer, shape, self.device.words), shape.way)
+        fields = pointers(self.layer, shape.way)
+        slots = tuple(Slot(0, number, 8 * fields.index(name), 0, 16) for number, name in enumerate(buffers))
+        parameter = bytes(8 * len(fields)) + np.array([steps, self.batch], np.uint32).tobytes()
+        grid = (shape.clusters(self.batch) * shape.blocks, 1, 1)
+        shared = shape.shared(self.layer)
+        launch = Launch(binary, entry, f"training {shape.way}", grid, (_THREADS, 1, 1), (parameter,), slots, shared)
+        return LaunchPlan(
+            f"training {shape.way}",
+            len(buffers),
+            (launch,),
+            in_graphs=not self.device.on_host,
+            host=self.device.on_host,
+        )
+
+
+def as_words(x: Array) -> Array:
+    """Return numbers of 32 bits, or bools, as uint32."""
+    x = jnp.asarray(x)
+    return x.astype(np.uint32) if x.dtype in (bool, np.uint32) else jax.lax.bitcast_convert_type(x, np.uint32)
+
+
+def of_words(words: Array, dtype: str) -> Array:
+    """Return words as numbers of a dtype."""
+    if dtype in ("bool", "uint32"):
+        return words.astype(dtype)
+    return jax.lax.bitcast_convert_type(words, jnp.dtype(dtype))
