@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that are trained, and the same steps by the interpreter and by JAX."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.gpu.layer import Layer
-from brainevent.network.training.gpu.runner import Inputs, Outputs
+from brainevent.network.training.gpu.runner import Inputs, Outputs, run_layer
 from brainevent.network.training.gpu.weights import quantum_of
 from brainevent.scalar.adjoint import adjoint_of
 from brainevent.scalar.interpret import interpret
@@ -119,8 +121,8 @@ def _random(layer, inputs, t):
     if inputs.random is None:
         return []
     batch, n = len(inputs.random), layer.neurons
-    first, *keys = (np.repeat(column, n) for column in np.asarray(inputs.random).T)
-    return [np.tile(np.arange(n, dtype=np.uint32), batch), first + t, *keys]
+    first, *keys = (jnp.repeat(column, n) for column in jnp.asarray(inputs.random).T)
+    return [jnp.tile(jnp.arange(n, dtype=np.uint32), batch), first + t, *keys]
 
 
 def interpreted(layer, inputs):
@@ -146,19 +148,22 @@ def interpreted(layer, inputs):
     return Outputs(spikes, [np.stack(x) for x in shown], [x.reshape(batch, n) for x in states])
 
 
-def in_jax(layer, inputs):
+def in_jax(layer, inputs, surrogate=SURROGATE):
     """Run a layer as a scan, with weights that are on the grid already: what JAX differentiates."""
     c = layer
     flat = flat_rule(c.traced.function, c.traced)
     steps, batch, n = inputs.currents[0].shape
-    params = [jnp.broadcast_to(value, (batch, n)) for value in inputs.params]
+    params = [
+        jnp.broadcast_to(value if k in c.wanted else jax.lax.stop_gradient(value), (batch, n))
+        for k, value in enumerate(inputs.params)
+    ]
 
     def one(*scalars):
         if not c.adjoint.spiking:
             *new, spike = flat(*scalars)
             return *new, spike.astype(np.float32)
         (*new, spike), margin, gate = with_margin(flat)(*scalars)
-        return *new, as_events(SURROGATE, spike, margin, gate)
+        return *new, as_events(surrogate, spike, margin, gate)
 
     def step(carry, turn):
         (states, before), (t, currents) = carry, turn
@@ -177,3 +182,35 @@ def in_jax(layer, inputs):
         step, start, (jnp.arange(steps, dtype=np.uint32), list(inputs.currents))
     )
     return Outputs(spikes, shown, list(states))
+
+
+def differences(layer, device, inputs, cotangents, surrogate=SURROGATE):
+    """Run a layer, and return outputs and their expected values; and 1 - cosine of its cotangents with those of JAX."""
+    given = jax.tree.map(jnp.asarray, inputs)
+    if layer.has_product:
+        whole, quantum = on_grid(inputs.weights)
+        given = replace(given, weights=jnp.float32(whole * quantum))
+    found, pull = jax.vjp(jax.jit(lambda inputs: run_layer(layer, device, inputs)), given)
+    with jax.default_matmul_precision("highest"):
+        expected, expected_pull = jax.vjp(jax.jit(lambda inputs: in_jax(layer, inputs, surrogate)), given)
+        wanted = expected_pull(cotangents)[0]
+    angles = {
+        jax.tree_util.keystr(path): one_minus_cosine(a, b)
+        for (path, a), b in zip(
+            jax.tree_util.tree_leaves_with_path(pull(cotangents)[0]), jax.tree.leaves(wanted), strict=True
+        )
+        if b.dtype == np.float32 and np.any(b)
+    }
+    return found, expected, angles
+
+
+def one_minus_cosine(a, b):
+    """Return 1 - the cosine of the angle between two arrays; NaN if any number is not finite."""
+    a, b = (np.asarray(x, np.float64).ravel() for x in (a, b))
+    return 1 - a @ b / np.sqrt((a @ a) * (b @ b))
+
+
+def equal(found, expected):
+    """Compare all arrays, bit for bit."""
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.asarray(a).view(np.uint32), np.asarray(b).view(np.uint32))

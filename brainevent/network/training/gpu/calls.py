@@ -92,7 +92,9 @@ class Kernels:
         """Return the plan of one launch, whose parameter has the addresses of all buffers."""
         binary, entry = self.device.code(kernel_text(self.layer, shape, self.device.words), shape.way)
         fields = pointers(self.layer, shape.way)
-        slots = tuple(Slot(0, number, 8 * fields.index(name), 0, 16) for number, name in enumerate(buffers))
+        slots = tuple(
+            Slot(0, number, 8 * fields.index(name), 0, self._alignment(name[0])) for number, name in enumerate(buffers)
+        )
         parameter = bytes(8 * len(fields)) + np.array([steps, self.batch], np.uint32).tobytes()
         grid = (shape.clusters(self.batch) * shape.blocks, 1, 1)
         shared = shape.shared(self.layer)
@@ -104,6 +106,12 @@ class Kernels:
             in_graphs=not self.device.on_host,
             host=self.device.on_host,
         )
+
+    def _alignment(self, field: str) -> int:
+        """Return how many bytes must divide the address of a field's arrays: what is read at once."""
+        if field in ("spikes", "shown"):
+            return 4 if self.layer.neurons % 2 else 8
+        return {"weights": 16, "scratch": 16, "kept": 8}.get(field, 4)
 
 
 def as_words(x: Array) -> Array:
