@@ -80,7 +80,7 @@ def inputs_of(layer, steps, batch, seed=0, drive=0.35, strength=0.5):
     """Return inputs such that some neurons spike."""
     r = np.random.default_rng(seed)
     n = layer.neurons
-    currents = [np.float32(r.normal(0.1, drive, (steps, batch, n))) for _ in layer.fed]
+    currents = [np.float32(r.normal(0.1, drive, (batch, steps, n))) for _ in layer.fed]
     weights = np.float32(r.normal(0, strength / np.sqrt(n), (n, n))) if layer.has_product else None
     _, _, params = RULES[layer.traced.function]
     states = [
@@ -100,14 +100,14 @@ def inputs_of(layer, steps, batch, seed=0, drive=0.35, strength=0.5):
 def cotangents_of(layer, inputs, seed=1):
     """Return cotangents of outputs: random floats, and none for integers."""
     r = np.random.default_rng(seed)
-    steps, batch, n = inputs.currents[0].shape
+    batch, steps, n = inputs.currents[0].shape
 
     def some(dtype, *shape):
         return np.float32(r.normal(0, 1e-3, shape)) if dtype == "float32" else np.zeros(shape, jax.dtypes.float0)
 
-    shown = [some(layer.states[place].dtype, steps, batch, n) for place in layer.shown]
+    shown = [some(layer.states[place].dtype, batch, steps, n) for place in layer.shown]
     states = [some(name.dtype, batch, n) for name in layer.states]
-    return Outputs(some("float32", steps, batch, n), shown, states)
+    return Outputs(some("float32", batch, steps, n), shown, states)
 
 
 def on_grid(weights):
@@ -128,31 +128,31 @@ def _random(layer, inputs, t):
 def interpreted(layer, inputs):
     """Run a layer by the interpreter, with sums of whole numbers."""
     c = layer
-    steps, batch, n = inputs.currents[0].shape
+    batch, steps, n = inputs.currents[0].shape
     params = [np.broadcast_to(value, (batch, n)).reshape(-1) for value in inputs.params]
     states = [np.reshape(x, -1) for x in inputs.states]
     whole, quantum = on_grid(inputs.weights) if c.has_product else (None, None)
-    spikes, shown = np.zeros((steps, batch, n), np.float32), [[] for _ in c.shown]
+    spikes, shown = np.zeros((batch, steps, n), np.float32), [[] for _ in c.shown]
     for t in range(steps):
         arriving = [np.zeros(batch * n, np.float32) for _ in c.receptors]
         for k, place in enumerate(c.fed):
-            arriving[place] = np.float32(inputs.currents[k][t]).reshape(-1)
+            arriving[place] = np.float32(inputs.currents[k][:, t]).reshape(-1)
         if c.has_product and t >= c.delay:
-            sums = np.float32(np.float64(spikes[t - c.delay]) @ whole).reshape(-1)
+            sums = np.float32(np.float64(spikes[:, t - c.delay]) @ whole).reshape(-1)
             arriving[c.into] = arriving[c.into] + sums * quantum
         found = interpret(c.adjoint.forward, [*states, *arriving, *params, *_random(c, inputs, np.uint32(t))])
         states = found[: len(states)]
-        spikes[t] = found[len(states)].reshape(batch, n)
+        spikes[:, t] = found[len(states)].reshape(batch, n)
         for k, place in enumerate(c.shown):
             shown[k].append(states[place].reshape(batch, n))
-    return Outputs(spikes, [np.stack(x) for x in shown], [x.reshape(batch, n) for x in states])
+    return Outputs(spikes, [np.stack(x, 1) for x in shown], [x.reshape(batch, n) for x in states])
 
 
 def in_jax(layer, inputs, surrogate=SURROGATE):
     """Run a layer as a scan, with weights that are on the grid already: what JAX differentiates."""
     c = layer
     flat = flat_rule(c.traced.function, c.traced)
-    steps, batch, n = inputs.currents[0].shape
+    batch, steps, n = inputs.currents[0].shape
     params = [
         jnp.broadcast_to(value if k in c.wanted else jax.lax.stop_gradient(value), (batch, n))
         for k, value in enumerate(inputs.params)
@@ -179,9 +179,9 @@ def in_jax(layer, inputs, surrogate=SURROGATE):
 
     start = tuple(inputs.states), tuple(jnp.zeros((batch, n)) for _ in range(c.delay if c.has_product else 0))
     (states, _), (spikes, shown) = jax.lax.scan(
-        step, start, (jnp.arange(steps, dtype=np.uint32), list(inputs.currents))
+        step, start, (jnp.arange(steps, dtype=np.uint32), [x.swapaxes(0, 1) for x in inputs.currents])
     )
-    return Outputs(spikes, shown, list(states))
+    return Outputs(spikes.swapaxes(0, 1), [x.swapaxes(0, 1) for x in shown], list(states))
 
 
 def differences(layer, device, inputs, cotangents, surrogate=SURROGATE):

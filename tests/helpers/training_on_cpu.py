@@ -91,6 +91,7 @@ static u32 ballot(u32, bool mine) {
 
 static u32 half_of(float x) { _Float16 h = (_Float16)x; unsigned short u; std::memcpy(&u, &h, 2); return u; }
 static float of_half(u32 u) { unsigned short s = u; _Float16 h; std::memcpy(&h, &s, 2); return (float)h; }
+static float float_of(u32 half) { return of_half(half); }
 static u32 loud(u32 half) { return (half & 0x7FFFu) == 0x7C00u ? 0x7FFFu : half; }
 static u32 halves_of(float low, float high) { return loud(half_of(low)) | loud(half_of(high)) << 16; }
 
@@ -133,6 +134,7 @@ template <u32 BYTES> static void fetch(void* to, const void* from) {
     if (groups.empty()) groups.emplace_back();
     groups.back().push_back({to, {}, from, BYTES, nullptr});
 }
+static void put_pair(float* to, float x, float y) { if ((u64)to % 8) std::abort(); to[0] = x; to[1] = y; }
 static void end_of_fetches() {
     auto& groups = fibers[current].groups;
     if (groups.empty()) groups.emplace_back();

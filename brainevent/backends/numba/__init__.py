@@ -30,7 +30,7 @@ from .internals import Dispatcher, note_compilations, settings
 from .kept import address_of, carry, payload_of
 from .memory import any_of, prefetch
 
-__all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch"]
+__all__ = ["any_of", "half", "inner", "numba_kernel", "prefetch", "target_of"]
 
 _PREFIX = "brainevent_numba_ffi_"
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -126,6 +126,11 @@ class NumbaTarget:
     def for_types(self, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
         """Return the same function compiled for other ranks."""
         return _target(self.kernel, _specs(grouped(operands, self.operands)), _specs(outs))
+
+
+def target_of(kernel: Dispatcher, operands: Sequence[Any], outs: Sequence[Any]) -> NumbaTarget:
+    """Return a Numba function as a target of XLA, compiled for arrays of the dtypes and ranks of these."""
+    return _target(kernel, _specs(operands), _specs(outs))
 
 
 def _target(kernel: Dispatcher, operands: tuple[Spec, ...], outs: tuple[Spec, ...]) -> NumbaTarget:

@@ -50,10 +50,14 @@ class Component:
         """Whether no step depends on another one: no state, no random numbers, and no projection within it."""
         return not self.products and not any(p.state or p.rule.random for p in self.populations)
 
+    def size(self, population: str) -> int:
+        """Return how many neurons a population has."""
+        return next(p.size for p in self.populations if p.name == population)
+
     def depth(self, population: str) -> int:
         """Return the largest delay of projections within the component from a population; 0 if there are none."""
         own = (one for one in self.products if one.synapses.source == population)
-        return max((one.delays[-1] for one in own), default=0)
+        return max((one.depth for one in own), default=0)
 
 
 @jax.tree_util.register_dataclass

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ...event.csr.functions import binary_csrmv
 from ..plan.plan import Plan, SynapsePlan
 
-__all__ = ["Delivery", "as_ring", "deliveries", "emptied", "in_order", "shadow_arrives", "shadow_sent"]
+__all__ = ["Delivery", "as_ring", "deliveries", "emptied", "in_order"]
 
 Array = Any
 _INDICES = 2**31  # columns that indices of int32 can name
@@ -87,30 +85,3 @@ def as_ring(sums: Array, dtype: str) -> Array:
 def in_order(ring: Array, turn: Any, dtype: Any) -> Array:
     """Return the sums of a ring before a turn in order of arrival."""
     return jnp.roll(ring, -(turn % ring.shape[0]), axis=0).astype(dtype)
-
-
-@jax.custom_jvp
-def shadow_arrives(shadow: Array, turn: Array) -> tuple[Array, Array]:
-    """Return what arrives in a turn, which is 0, and the shadow without it."""
-    return jnp.zeros(shadow.shape[1:], shadow.dtype), shadow
-
-
-@shadow_arrives.defjvp
-def _arrives_jvp(primals: Any, tangents: Any) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    return shadow_arrives(*primals), emptied(tangents[0], primals[1])
-
-
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
-def shadow_sent(delivery: Delivery, shadow: Array, spikes: Array, weights: Array, turn: Array) -> Array:
-    """Return the shadow after the spikes (sources,) of a turn, with weights in the dtype of the shadow."""
-    return shadow
-
-
-@shadow_sent.defjvp
-def _sent_jvp(delivery: Delivery, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    shadow, spikes, weights, turn = primals
-
-    def added(shadow: Array, spikes: Array) -> Array:
-        return delivery.added(shadow, spikes, weights, turn)
-
-    return shadow, jax.jvp(added, (shadow, spikes), tangents[:2])[1]

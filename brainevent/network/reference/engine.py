@@ -169,7 +169,7 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
         state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: Array
     ) -> tuple[NetworkState, dict[str, Array], Array]:
         outputs = Outputs(plan, wanted, length, jnp.asarray(state.step, np.uint32))
-        program = program_of(plan, outputs, params, in_dtypes(plan, weights, dtypes), None, {}, dtypes)
+        program = program_of(plan, outputs, params, in_dtypes(plan, weights, dtypes), dtypes)
 
         def step(carry: Carry, turn: Array) -> tuple[Carry, Any]:
             carry, row = program.step(carry, (turn, {name: array[turn] for name, array in inputs.items()}))

@@ -18,7 +18,7 @@ from ..plan.quantum import LARGEST_SUM
 from ..state import NetworkState
 from .quanta import Receptor, is_float, loads_of
 
-__all__ = ["Doubts", "check_sums", "doubts"]
+__all__ = ["Doubts", "check_sums", "doubts", "resolved"]
 
 Array = Any
 _HALF = 2**30  # quanta: sums of a run, and those that waited before it, then fit 32 bits together
@@ -57,18 +57,20 @@ class Doubts:
     weights: Sequence[str]
     sums: Sequence[Receptor]
 
-    def resolved(self, results: Any, state: NetworkState, weights: Mapping[str, Array]) -> Any:
-        """Return state and records: floats are NaN if `weights` in quanta are not finite, or sums of a state too large.
-
-        Sums that are integers then are `NO_SUM`.
-        """
-        if not self.weights and not self.sums:
-            return results
-        fine = [jnp.isfinite(weights[name]).all() for name in self.weights]
+    def fine(self, state: NetworkState, weights: Mapping[str, Array]) -> Array | None:
+        """Say whether weights are finite, also in quanta, and sums of a state not too large; None if that is known."""
+        quanta = {p.name: self.plan.population(p.target).quanta[p.receptor] for p in self.plan.projections}
+        fine = [jnp.isfinite(weights[name] / quanta[name]).all() for name in self.weights]
         fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
-        all_fine = jnp.array(fine).all()
-        after, recorded = in_place_of(all_fine, results)
-        return replace(after, arriving=in_place_of(all_fine, after.arriving, NO_SUM)), recorded
+        return jnp.array(fine).all() if fine else None
+
+
+def resolved(fine: Array | None, after: NetworkState, filled: Any) -> Any:
+    """Return a state and records: unless they are fine, floats are NaN, and sums that are integers `NO_SUM`."""
+    if fine is None:
+        return after, filled
+    replaced, filled = in_place_of(fine, (after, filled))
+    return replace(replaced, arriving=in_place_of(fine, after.arriving, NO_SUM)), filled
 
 
 def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: Container[Receptor]) -> Doubts:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from .params import check_mapping, check_name
 from .program import Program
 from .quanta import Receptor
 
-__all__ = ["checked_count", "checked_inputs", "checked_state", "program_of"]
+__all__ = ["checked_count", "checked_inputs", "checked_keys", "checked_state", "program_of"]
 
 Array = Any
 
@@ -29,18 +29,20 @@ def program_of(
     outputs: Outputs,
     params: Mapping[str, Mapping[str, Array]],
     weights: Mapping[str, Array],
-    surrogate: Callable[[Array], Array] | None,
-    keys: Mapping[str, Array],
     dtypes: Mapping[Receptor, str],
 ) -> Program:
-    """Return the program of a network with all parameters, weights in quanta, and those of its keys that are given."""
+    """Return the program of a network with all parameters, and weights in quanta."""
+    return Program(plan, deliveries(plan), params, weights, checked_keys(plan, {}), outputs, dtypes)
+
+
+def checked_keys(plan: Plan, keys: Mapping[str, Array]) -> dict[str, Array]:
+    """Return where random numbers of each population begin: the keys that are given, and those of the network."""
     check_mapping("keys", keys)
     for name in keys:
         check_name("keys", name, [p.name for p in plan.populations])
         if jnp.shape(keys[name]) != (2,):
             raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
-    own = {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
-    return Program(plan, deliveries(plan), params, weights, own, outputs, surrogate, dtypes)
+    return {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
 
 
 def checked_count(what: str, value: Any) -> int:

@@ -20,20 +20,20 @@ from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
 from ..surrogate import fast_sigmoid
-from .engine import ReferenceEngine
-from .limits import check_sums, doubts
+from .components import Runner
+from .limits import check_sums, doubts, resolved
+from .loop import run_component
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params
-from .prepare import checked_count, checked_inputs, checked_state, program_of
-from .program import Carry, Program
-from .quanta import dtypes_after, dtypes_of_sums, fractional, in_dtypes, in_quanta, in_quanta_of
+from .passes import Between, Passes, passes
+from .prepare import checked_count, checked_inputs, checked_keys, checked_state
+from .quanta import dtypes_after, fractional, in_quanta_of
 from .room import check_outputs
 
 __all__ = ["placed", "simulate"]
 
 Array = Any
 _USUAL = fast_sigmoid()
-Given = tuple[Array, Mapping[str, Array]]  # turns and inputs, by steps
 
 
 def simulate(
@@ -114,7 +114,7 @@ def simulate(
     """
     if hasattr(sim, "engine") and engine_name(sim.engine) == "cuda":
         return _on_gpu(sim, state, params, steps, inputs or {}, record, surrogate, checkpoint_every, keys)
-    plan = _plan(sim)
+    plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     if surrogate is not None and not callable(surrogate):
@@ -131,12 +131,12 @@ def simulate(
         keys: Mapping[str, Array],
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
-        quanta = in_quanta(plan, weights)
-        program = program_of(plan, outputs, neurons, in_dtypes(plan, quanta, dtypes), surrogate, keys, dtypes)
-        rows = jnp.arange(steps, dtype=np.int32), given
-        carry, recorded = _looped(program, program.start(state), rows, steps, every)
-        results = program.state(carry, steps, state, dtypes_after(plan, floats, state)), {**recorded, **carry.filled}
-        return doubt.resolved(results, state, quanta)
+        fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
+        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
+        after, rows = _in_chunks(network, state, given, steps, every)
+        results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
+        after, filled = resolved(fine, *results)
+        return after, {**rows, **filled}
 
     _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
@@ -147,7 +147,7 @@ def simulate(
         state = checked_state(plan, in_quanta_of(plan, state))
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
-        doubt, dtypes = doubts(plan, weights, state, floats), dtypes_of_sums(plan, floats)
+        doubt = doubts(plan, weights, state, floats)
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
@@ -196,33 +196,44 @@ def _plan(sim: Any) -> Plan:
         return sim
     if not hasattr(sim, "engine"):
         raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
-    if not isinstance(sim.engine, ReferenceEngine):
+    if engine_name(sim.engine) not in ("jax", "numba"):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="jax", or "cuda" on a GPU, or call its method run'
+            'build it with backend="numba", "jax", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
 
 
-def _looped(
-    program: Program, carry: Carry, rows: Given, steps: int, every: int | None
-) -> tuple[Carry, dict[str, Array]]:
-    """Scan over steps; or over chunks of `every` steps, of which the gradient keeps only the first state."""
+def _runner(sim: Any) -> Runner:
+    """Return what runs the components of a simulation."""
+    if isinstance(sim, Plan) or engine_name(sim.engine) != "numba":
+        return run_component
+    from ..training.cpu.engine import CpuLoops
+    from ..training.runner import NativeRunner
 
-    def chunk(carry: Carry, rows: Given) -> tuple[Carry, dict[str, Array]]:
-        return jax.lax.scan(program.step, carry, rows)
+    return NativeRunner(CpuLoops())
 
-    if every is None:
-        return chunk(carry, rows)
-    whole = steps // every * every
-    cut = jax.tree.map(lambda x: x[:whole].reshape(-1, every, *x.shape[1:]), rows)
-    kept = jax.checkpoint(chunk, prevent_cse=False)  # within a scan nothing is shared that this would prevent
-    carry, recorded = jax.lax.scan(kept, carry, cut)
-    recorded = jax.tree.map(lambda x: x.reshape(whole, *x.shape[2:]), recorded)
+
+def _in_chunks(
+    network: Passes, state: NetworkState, given: Mapping[str, Array], steps: int, every: int | None
+) -> tuple[Between, dict[str, Array]]:
+    """Run all steps; or chunks of `every` steps, of which the gradient keeps only the first state."""
+    chunk = every or min(steps, network.longest)
+    run = jax.checkpoint(network.run, static_argnums=2) if every else network.run
+    if chunk == steps:
+        return run(network.start(state, complete=False), given, steps)
+    whole = steps // chunk * chunk
+    cut = jax.tree.map(lambda x: x[:whole].reshape(-1, chunk, *x.shape[1:]), given)
+    # within a scan nothing is shared that the checkpoint would have to prevent
+    in_loop = jax.checkpoint(network.run, prevent_cse=False, static_argnums=2) if every else network.run
+    after, rows = jax.lax.scan(
+        lambda before, inputs: in_loop(before, inputs, chunk), network.start(state, complete=True), cut, whole // chunk
+    )
+    rows = jax.tree.map(lambda x: x.reshape(whole, *x.shape[2:]), rows)
     if whole == steps:
-        return carry, recorded
-    carry, rest = jax.checkpoint(chunk)(carry, jax.tree.map(lambda x: x[whole:], rows))
-    return carry, jax.tree.map(lambda *x: jnp.concatenate(x), recorded, rest)
+        return after, rows
+    after, rest = run(after, jax.tree.map(lambda x: x[whole:], given), steps - whole)
+    return after, jax.tree.map(lambda *x: jnp.concatenate(x), rows, rest)
 
 
 Run = Callable[..., tuple[NetworkState, dict[str, Array]]]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training: components of networks, forward and backward, as native calls."""
+"""Training: components of a network that run forward and backward as two native calls."""

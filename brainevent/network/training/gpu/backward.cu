@@ -6,18 +6,17 @@
 // found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them.
 
 struct Backward {
-    const void* kept[KEPT];           // (steps, samples, WIDE)
-    const u32* flags[FLAGS];          // (steps, samples, WORDS)
+    const void* kept[KEPT];           // (samples, steps, WIDE)
+    const u32* flags[FLAGS];          // (samples, steps, WORDS)
     const u32* param[PARAMS];         // (1,) or (H,)
-    const float* spikes;              // (steps, samples, H): cotangents of spikes
-    const float* shown[SHOWN];        // (steps, samples, H): of states that are recorded
+    const float* spikes;              // (samples, steps, H): cotangents of spikes
+    const float* shown[SHOWN];        // (samples, steps, H): of states that are recorded
     const float* end[FLOATS];         // (samples, H): of states after the last step
     const uint4* weights;
     const float* scales;              // (3,): of cotangents, its inverse, and the inverse of that of weights
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
     unsigned char* scratch;
-    u32* arriving;                    // (steps, samples, WIDE) in 16 bits: of what arrives with spikes, scaled
-    float* current[RECEPTORS];        // (steps, samples, H): of what else arrives
+    float* current[RECEPTORS];        // (samples, steps, H): of what arrives
     float* begin[FLOATS];             // (samples, H): of states before the first step
     float* param_sums[WANTED];        // (clusters, ROWS, WIDE): of parameters
     u32 steps, samples;
@@ -72,7 +71,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
     const u32 own = tid % (OWN / 2) * 2, neuron = block * OWN + own, begin_sample = tid / (OWN / 2);
     const bool is_real[2] = {neuron < H, neuron + 1 < H};
     const u32 column[2] = {smaller(neuron, H - 1), smaller(neuron + 1, H - 1)};
-    const u64 row = (u64)p.samples * H, wide_row = (u64)p.samples * WIDE, word_row = (u64)p.samples * WORDS;
 
     Weights<COUNT, IN_REGISTERS> weights;
     if constexpr (PRODUCT) {
@@ -87,6 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
         UNROLLED
         for (u32 k = 0; k < PARAM_COUNT; ++k) param[i][k] = p.param[k][PER_NEURON >> k & 1 ? column[i] : 0];
     auto is_mine = [&](u32 j) { return PAIRS % THREADS == 0 || begin_sample + j * ROWS < SAMPLES; };
+    auto row_of = [&](u32 j, u32 t) { return (u64)smaller(first + begin_sample + j * ROWS, p.samples - 1) * p.steps + t; };
     auto sample_of = [&](u32 j) { return smaller(first + begin_sample + j * ROWS, p.samples - 1); };  // repeats the last one
     UNROLLED
     for (u32 j = 0; j < EACH; ++j)
@@ -95,11 +94,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             UNROLLED
             for (u32 k = 0; k < FLOAT_COUNT; ++k) d[j][i][k] = p.end[k][sample_of(j) * H + column[i]] * scale;
     auto own_ahead = [&](u32 t, u32 j) { return ahead + (t % AHEAD * EACH + j) * FETCHED * THREADS; };
-    auto fetch_floats = [&](u32* to, const float* from, u32 j) {  // of a pair
-        if (H % 2 == 0 && OWN % 2 == 0 && neuron + 1 < H) fetch<8>(to, from + sample_of(j) * H + neuron);
+    auto fetch_floats = [&](u32* to, const float* from) {  // of a pair
+        if (H % 2 == 0 && neuron + 1 < H) fetch<8>(to, from + neuron);
         else {
-            fetch<4>(to, from + sample_of(j) * H + column[0]);
-            fetch<4>(to + 1, from + sample_of(j) * H + column[1]);
+            fetch<4>(to, from + column[0]);
+            fetch<4>(to + 1, from + column[1]);
         }
     };
     auto look_ahead = [&](u32 t) {
@@ -107,31 +106,31 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
         for (u32 j = 0; j < EACH; ++j) {
             if (t >= p.steps || !is_mine(j)) continue;
             u32* pairs = own_ahead(t, j) + tid * 2;
+            const u64 row = row_of(j, t);
             UNROLLED
             for (u32 k = 0; k < KEPT_COUNT; ++k, pairs += 2 * THREADS)
-                fetch<8>(pairs, (const u32*)p.kept[k] + t * wide_row + sample_of(j) * WIDE + neuron);
+                fetch<8>(pairs, (const u32*)p.kept[k] + row * WIDE + neuron);
             if constexpr (SPIKING) {
-                fetch_floats(pairs, p.spikes + t * row, j);
+                fetch_floats(pairs, p.spikes + row * H);
                 pairs += 2 * THREADS;
             }
             UNROLLED
-            for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) fetch_floats(pairs, p.shown[k] + t * row, j);
+            for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) fetch_floats(pairs, p.shown[k] + row * H);
             u32* words = pairs - tid;
             UNROLLED
             for (u32 k = 0; k < FLAG_COUNT; ++k, words += THREADS)
-                fetch<4>(words, p.flags[k] + t * word_row + sample_of(j) * WORDS + neuron / 32);
+                fetch<4>(words, p.flags[k] + row * WORDS + neuron / 32);
         }
         end_of_fetches();
     };
-    // Write what arrives at a pair of neurons to the slice of this block, and to memory.
-    auto put = [&](u32 j, u32 slot, u32 t, u32 pair) {
+    // Write what arrives at a pair of neurons to the slice of this block.
+    auto put = [&](u32 j, u32 slot, u32 pair) {
         const u32 within = (begin_sample + j * ROWS) * ROW + own * 2;
 #if CLUSTER > 1 && MULTICAST
         *(u32*)(p.scratch + (u64)((cluster * SLOTS + slot) * BLOCKS + block) * SLICE + within) = pair;
 #else
         *(u32*)(sent + slot * SLOT + block * SLICE + within) = pair;
 #endif
-        p.arriving[(t * wide_row + sample_of(j) * WIDE + neuron) / 2] = pair;
     };
     auto exchange = [&](u32 slot, u32 turn) {
 #if CLUSTER > 1
@@ -211,12 +210,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
                 if constexpr (PRODUCT) sent_back[i] = d_arriving[INTO];
                 UNROLLED
                 for (u32 k = 0; k < RECEPTOR_COUNT; ++k)
-                    if (!PRODUCT || k != INTO) p.current[k][t * row + sample_of(j) * H + neuron + i] = d_arriving[k] * inverse;
+                    if (!PRODUCT || k != INTO) p.current[k][row_of(j, t) * H + neuron + i] = d_arriving[k] * inverse;
                 UNROLLED
                 for (u32 k = 0; k < WANTED_COUNT; ++k)
                     if (first + begin_sample + j * ROWS < p.samples) param_sum[i][k] += d_param[k];
             }
-            if constexpr (PRODUCT) put(j, slot, t, halves_of(sent_back[0], sent_back[1]));
+            if constexpr (PRODUCT) {  // what is returned has been rounded to what is sent
+                const u32 pair = halves_of(sent_back[0], sent_back[1]);
+                put(j, slot, pair);
+                const float low = float_of(pair & 0xFFFFu) * inverse, high = float_of(pair >> 16) * inverse;
+                float* const to = p.current[INTO] + row_of(j, t) * H + neuron;
+                if (H % 2 == 0 && is_real[1]) put_pair(to, low, high);
+                else {
+                    if (is_real[0]) to[0] = low;
+                    if (is_real[1]) to[1] = high;
+                }
+            }
         }
         if constexpr (PRODUCT)
             if (turn + 1 < p.steps) exchange(slot, turn);

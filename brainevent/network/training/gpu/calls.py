@@ -51,7 +51,7 @@ class Kernels:
     def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
         """Run all steps forward; operands and results have the names of fields."""
         c, shape = self.layer, self.shape("forward")
-        every, wide = (steps, self.batch), shape.wide
+        every, wide = (self.batch, steps), shape.wide
         outs: dict[tuple[str, int], Any] = {
             **{("kept", k): ((*every, wide), name.dtype) for k, name in enumerate(c.kept)},
             **{("flags", k): ((*every, wide // 32), "uint32") for k in range(len(c.flags))},
@@ -63,17 +63,15 @@ class Kernels:
     def backward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
         """Run all steps backward."""
         c, shape = self.layer, self.shape("backward")
-        every, wide, clusters = (steps, self.batch), shape.wide, shape.clusters(self.batch)
+        wide, clusters = shape.wide, shape.clusters(self.batch)
         outs: dict[tuple[str, int], Any] = {
-            **{("current", k): ((*every, c.neurons), "float32") for k in range(len(c.receptors)) if k != c.into},
+            **{("current", k): ((self.batch, steps, c.neurons), "float32") for k in range(len(c.receptors))},
             **{("begin", k): ((self.batch, c.neurons), "float32") for k in range(len(c.float_states))},
             **{
                 ("param_sums", k): ((clusters, 2 * _THREADS // shape.own, wide), "float32")
                 for k in range(len(c.wanted))
             },
         }
-        if c.has_product:
-            outs["arriving", 0] = ((*every, wide), "float16")
         if shape.multicast:
             slots = clusters * (c.delay + 1) * shape.blocks
             outs["scratch", 0] = ((slots * shape.slice_bytes // 4,), "uint32")

@@ -6,16 +6,16 @@
 // the block sends their spikes to the others of its cluster.
 
 struct Forward {
-    const float* current[CURRENT_ROOM]; // (steps, samples, H)
+    const float* current[CURRENT_ROOM]; // (samples, steps, H)
     const u32* begin[STATES];         // (samples, H)
     const u32* param[PARAMS];         // (1,) or (H,)
     const uint4* weights;
     const float* quantum;             // (1,)
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
-    u32* kept[KEPT];                  // (steps, samples, WIDE): what the way back reads
-    u32* flags[FLAGS];                // (steps, samples, WORDS): spikes, and other bits that the way back reads
+    u32* kept[KEPT];                  // (samples, steps, WIDE): what the way back reads
+    u32* flags[FLAGS];                // (samples, steps, WORDS): spikes, and other bits that the way back reads
     u32* end[STATES];                 // (samples, H)
-    u32* shown[SHOWN];                // (steps, samples, H): states that are recorded
+    u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
     u32 steps, samples;
 };
 
@@ -59,7 +59,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
     const u32 across = warp % ACROSS, part = warp / ACROSS;
     const u32 neuron = block * OWN + tid % OWN, column = smaller(neuron, H - 1);
     const bool is_real = neuron < H;
-    const u64 row = (u64)p.samples * H, wide_row = (u64)p.samples * WIDE;
 
     Weights<COUNT, IN_REGISTERS> weights;
     const float quantum = PRODUCT ? *p.quantum : 0;
@@ -70,14 +69,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
     u32 param[PARAMS];
     UNROLLED
     for (u32 k = 0; k < PARAM_COUNT; ++k) param[k] = p.param[k][PER_NEURON >> k & 1 ? column : 0];
-    u32 state[EACH][STATES], place[EACH], wide_place[EACH];
+    u32 state[EACH][STATES], row[EACH];  // of the first step of a sample
     UNROLLED
     for (u32 j = 0; j < EACH; ++j) {
         const u32 sample = smaller(first + tid / OWN + j * STRIDE, p.samples - 1);  // the last cluster repeats the last one
-        place[j] = sample * H + column;
-        wide_place[j] = sample * WIDE + neuron;
+        row[j] = sample * p.steps;
         UNROLLED
-        for (u32 k = 0; k < STATE_COUNT; ++k) state[j][k] = p.begin[k][place[j]];
+        for (u32 k = 0; k < STATE_COUNT; ++k) state[j][k] = p.begin[k][sample * H + column];
     }
     auto own_ahead = [&](u32 t, u32 j, u32 c) { return ahead + ((t % AHEAD * CURRENTS + c) * EACH + j) * THREADS + tid; };
     auto look_ahead = [&](u32 t) {
@@ -85,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
         for (u32 c = 0; c < CURRENTS; ++c)
             UNROLLED
             for (u32 j = 0; j < EACH; ++j)
-                if (t < p.steps) fetch<4>(own_ahead(t, j, c), p.current[c] + t * row + place[j]);
+                if (t < p.steps) fetch<4>(own_ahead(t, j, c), p.current[c] + (u64)(row[j] + t) * H + column);
         end_of_fetches();
     };
 #if CLUSTER > 1
@@ -125,12 +123,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             }
             u32 kept[KEPT];
             bool flag[FLAGS];
-            rule_forward(state[j], arriving, param, random_of(p.random, place[j] / H, neuron, t), kept, flag);
+            rule_forward(state[j], arriving, param, random_of(p.random, smaller(first + tid / OWN + j * STRIDE, p.samples - 1), neuron, t), kept, flag);
             UNROLLED
-            for (u32 k = 0; k < KEPT_COUNT; ++k) p.kept[k][t * wide_row + wide_place[j]] = kept[k];
+            for (u32 k = 0; k < KEPT_COUNT; ++k) p.kept[k][(u64)(row[j] + t) * WIDE + neuron] = kept[k];
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k)
-                if (is_real) p.shown[k][t * row + place[j]] = state[j][shown_of(k)];
+                if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k) {
                 const u32 word = WARP_ALL(~0u, flag[k] && is_real);
@@ -143,7 +141,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             if constexpr (PRODUCT) spikes[t % SLOTS * SLOT + word_of(within, block * OWN_WORDS + own)] = mine[0];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k)
-                p.flags[k][((u64)t * p.samples + sample) * WORDS + block * OWN_WORDS + own] = mine[k];
+                p.flags[k][((u64)sample * p.steps + t) * WORDS + block * OWN_WORDS + own] = mine[k];
         }
         if constexpr (PRODUCT) BLOCK_MEET;
 #if CLUSTER > 1
@@ -158,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
     for (u32 j = 0; j < EACH; ++j)
         UNROLLED
         for (u32 k = 0; k < STATE_COUNT; ++k)
-            if (is_real) p.end[k][place[j]] = state[j][k];
+            if (is_real) p.end[k][smaller(first + tid / OWN + j * STRIDE, p.samples - 1) * H + column] = state[j][k];
 #if CLUSTER > 1
     meet_cluster();  // no block ends while others send to it
 #endif

@@ -29,7 +29,7 @@ _ROOM = 2.0**4  # the largest cotangent that comes from outside is scaled to thi
 class Inputs:
     """What a layer runs with, by the places of its rule.
 
-    `currents` (steps, batch, neurons) arrive at the receptors that are fed; `weights` (neurons, neurons), by source and
+    `currents` (batch, steps, neurons) arrive at the receptors that are fed; `weights` (neurons, neurons), by source and
     target, are those of its own projection, None if it has none; `states` are (batch, neurons); `params` () or
     (neurons,). `random` (batch, 3) are the first step and the two keys of random numbers, as uint32; None if the rule
     draws none.
@@ -45,7 +45,7 @@ class Inputs:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What steps result in: spikes and recorded states (steps, batch, neurons), and the last states."""
+    """What steps result in: spikes and recorded states (batch, steps, neurons), and the last states."""
 
     spikes: Array
     shown: Sequence[Array]
@@ -68,7 +68,7 @@ class Saved:
 def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Saved]:
     """Run all steps."""
     c = layer
-    steps, batch = _extents(inputs)
+    batch, steps, _ = inputs.currents[0].shape
     kernels = Kernels(c, batch, device)
     operands: dict[tuple[str, int], Array] = {
         **{("current", k): x.astype(np.float32) for k, x in enumerate(inputs.currents)},
@@ -94,7 +94,7 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
 def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) -> Inputs:
     """Return the cotangents of inputs for those of outputs."""
     c = layer
-    steps, batch, _ = cotangents.spikes.shape
+    batch, steps, _ = cotangents.spikes.shape
     kernels = Kernels(c, batch, device)
     of_shown = [d for d, place in zip(cotangents.shown, c.shown, strict=True) if place in c.float_states]
     of_states = [cotangents.states[place] for place in c.float_states]
@@ -118,12 +118,10 @@ def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) ->
         operands["weights", 0] = backward_weights(saved.weights, saved.quantum, 1 / of_weights, shape)
     operands["scales", 0] = jnp.stack([scale, 1 / scale, of_weights])
     found = kernels.backward(steps, operands)
-    currents = {k: found["current", k] for k in range(len(c.receptors)) if k != c.into}
+    currents = {k: found["current", k] for k in range(len(c.receptors))}
     weights = None
     if c.into is not None:
-        arriving = found["arriving", 0][..., : c.neurons]
-        weights = _of_weights(c, saved.flags[0], arriving) / scale
-        currents[c.into] = arriving.astype(np.float32) / scale
+        weights = _of_weights(c, saved.flags[0], found["current", c.into])
     begin = [found["begin", c.float_states.index(k)] if k in c.float_states else None for k in range(len(c.states))]
     sums = {place: found["param_sums", k].sum((0, 1))[: c.neurons] for k, place in enumerate(c.wanted)}
     params = [
@@ -134,15 +132,12 @@ def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) ->
 
 
 def _of_weights(layer: Layer, spikes: Array, arriving: Array) -> Array:
-    """Return the cotangent of weights: a product of spikes, and of what arrives `delay` steps later."""
-    delay = layer.delay
-    before = unpacked(spikes[: max(0, len(spikes) - delay)], layer.neurons, arriving.dtype)
-    return product(before, arriving[delay:])
+    """Return the cotangent of weights: a product of spikes, and of what arrives `delay` steps later.
 
-
-def _extents(inputs: Inputs) -> tuple[int, int]:
-    steps, batch, _ = inputs.currents[0].shape
-    return steps, batch
+    Both have few enough bits that products of tensor cores are exact.
+    """
+    before = unpacked(spikes[:, : max(0, arriving.shape[1] - layer.delay)], layer.neurons, np.float32)
+    return product(before, arriving[:, layer.delay :])
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))

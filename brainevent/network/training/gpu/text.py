@@ -23,7 +23,7 @@ _FIELDS = {  # addresses in the parameter of a kernel, and the constant that say
     },
     "backward": {
         "kept": "KEPT", "flags": "FLAGS", "param": "PARAMS", "spikes": "", "shown": "SHOWN", "end": "FLOATS",
-        "weights": "", "scales": "", "random": "", "scratch": "", "arriving": "", "current": "RECEPTORS",
+        "weights": "", "scales": "", "random": "", "scratch": "", "current": "RECEPTORS",
         "begin": "FLOATS", "param_sums": "WANTED",
     },
 }  # fmt: skip

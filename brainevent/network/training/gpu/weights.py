@@ -71,5 +71,5 @@ def unpacked(bits: Array, neurons: int, dtype: Any) -> Array:
 
 
 def product(before: Array, after: Array) -> Array:
-    """Return the sum over steps and samples of products: (T, B, M) and (T, B, N) to float32 (M, N)."""
+    """Return the sum over samples and steps of products: (B, T, M) and (B, T, N) to float32 (M, N)."""
     return jax.lax.dot_general(before, after, (((0, 1), (0, 1)), ((), ())), preferred_element_type=jnp.float32)

@@ -17,6 +17,11 @@ BE u32 halves_of(float low, float high) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return loud(pair & 0xFFFFu) | loud(pair >> 16) << 16;
 }
+BE float float_of(u32 half) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)half));
+    return x;
+}
 
 // ---- tensor cores: 16 rows of weights times 8 samples
 
@@ -36,10 +41,13 @@ BE void load_rows(u32 (&words)[4], const void* row) {
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(shared_address(row)) : "memory");
 }
 
-// ---- copies from memory to shared memory that this thread waits for
+// ---- copies from memory to shared memory that this thread waits for, and two numbers at once
 
 template <u32 BYTES> BE void fetch(void* to, const void* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from), "n"(BYTES) : "memory");
+}
+BE void put_pair(float* to, float x, float y) {
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(x), "f"(y) : "memory");
 }
 BE void end_of_fetches() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <u32 LATER> BE void await_fetches() { asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory"); }

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Passes`: the components of a network, one after another, each over all steps; and the products between them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..._compat import Tracer
+from ..plan.plan import Plan
+from ..state import NetworkState
+from .components import Component, Given, Runner, components
+from .loop import in_unit
+from .outputs import Outputs
+from .products import Operand, Product, Sums, added, products
+from .quanta import Receptor, dtypes_of_sums
+
+__all__ = ["Between", "Passes", "passes"]
+
+Array = Any
+_MOST = 2**26  # spikes and currents that are in memory at a time
+Tree = Mapping[str, Mapping[str, Array]]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Between:
+    """What some steps pass to the next ones.
+
+    Pending input is in quanta, (rows, neurons), in order of arrival: row k arrives k steps after the next one. It has
+    two parts that add up, whole numbers and floats; a receptor that is missing has none.
+    """
+
+    step: Array
+    neurons: Tree
+    whole: Mapping[Receptor, Array]
+    floats: Mapping[Receptor, Array]
+    filled: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """A network with the parameters of its neurons and the weights that are given.
+
+    `products` are all projections, with their weights; `sums` are dtypes in which sums of whole numbers are exact. Sums
+    in the states of the receptors in `fractional` need not be whole numbers.
+    """
+
+    plan: Plan
+    components: Sequence[Component]
+    products: Sequence[tuple[Product, Operand]]
+    outputs: Outputs
+    params: Tree
+    weights: Mapping[str, Array]
+    keys: Mapping[str, Array]
+    sums: Mapping[Receptor, str]
+    fractional: Collection[Receptor]
+    fine: Array | None
+    runner: Runner
+
+    @property
+    def longest(self) -> int:
+        """Of how many steps the spikes between components fit in memory; more steps run in chunks."""
+        senders = {p.name: p.size for c in self.components for p in c.populations if p.name in c.sends}
+        outer = [(one.place, one.neurons) for one, _ in self.products if one.synapses.source in senders]
+        return max(1, _MOST // max(1, sum(senders.values()) + sum(dict(outer).values())))
+
+    def start(self, state: NetworkState, *, complete: bool) -> Between:
+        """Return what the first step begins with; if `complete`, with all pending input that later steps may have."""
+        neurons = {
+            p.name: {key: jnp.asarray(state.neurons[p.name][key], p.state[key].dtype) for key in p.state}
+            for p in self.plan.populations
+        }
+        whole, floats = {}, {}
+        for place in self.plan.receptors():
+            sums = state.arriving[place[0]][place[1]]
+            if complete or isinstance(sums, Tracer) or np.any(sums):
+                found, dtype = (floats, self.plan.dtype) if place in self.fractional else (whole, self.sums[place])
+                found[place] = jnp.asarray(sums).astype(dtype)
+        for one, _ in self.products if complete else ():
+            shape = self.plan.rows(*one.place), one.neurons
+            if not one.given:
+                whole.setdefault(one.place, jnp.zeros(shape, one.whole))
+            if one.given or one.whole == "int32":
+                floats.setdefault(one.place, jnp.zeros(shape, self.plan.dtype))
+        return Between(jnp.asarray(state.step, np.uint32), neurons, whole, floats, self.outputs.start())
+
+    def run(self, before: Between, inputs: Mapping[str, Array], steps: int) -> tuple[Between, dict[str, Array]]:
+        """Run some steps, given the inputs of receptors, (steps, neurons) or (steps, 1)."""
+        spikes, last, neurons, filled, rows = {}, {}, {}, {}, {}
+        for component in self.components:
+            ran = self.runner(component, self._given(component, before, inputs, spikes, steps), steps)
+            spikes |= ran.spikes
+            last |= ran.last
+            neurons |= ran.states
+            filled |= ran.filled
+            rows |= ran.rows
+        for name, all_ in spikes.items():
+            last[name] = _ending(all_, max(one.depth for one, _ in self.products if one.synapses.source == name))
+        after = {place: self._pending(place, before, last, steps) for place in self.plan.receptors()}
+        whole = {place: sums.whole for place, sums in after.items() if sums.whole is not None}
+        floats = {place: sums.floats for place, sums in after.items() if sums.floats is not None}
+        return Between(before.step + np.uint32(steps), neurons, whole, floats, filled), rows
+
+    def _given(
+        self,
+        component: Component,
+        before: Between,
+        inputs: Mapping[str, Array],
+        spikes: Mapping[str, Array],
+        steps: int,
+    ) -> Given:
+        """Return what a component runs with, after all those whose spikes it receives."""
+        currents, whole = {}, {}
+        for p in component.populations:
+            for receptor, quantum in p.quanta.items():
+                place, label = (p.name, receptor), f"{p.name}.{receptor}"
+                sums = [_arriving(before, place, quantum, steps), self._from_others(component, place, spikes)]
+                found = added(sums)
+                if any(one.place == place and not one.given for one in component.products):
+                    whole |= {} if found.whole is None else {place: found.whole}
+                    found = Sums(None, found.floats)
+                parts = [in_unit(found, quantum)] if jax.tree.leaves(found) else []
+                parts += [inputs[label]] if label in inputs else []
+                currents |= {place: functools.reduce(jnp.add, parts)} if parts else {}
+        names = [p.name for p in component.populations]
+        of_these = [{name: tree[name] for name in names} for tree in (self.params, before.neurons, self.keys)]
+        inner = {one.synapses.name for one in component.products}
+        weights = {name: weights for name, weights in self.weights.items() if name in inner}
+        filled = {label: before.filled[label] for label in component.outputs.start()}
+        return Given(currents, whole, weights, *of_these, before.step, filled, self.fine)
+
+    def _from_others(self, component: Component, place: Receptor, spikes: Mapping[str, Array]) -> Sums:
+        """Return what arrives at a receptor because of spikes of other components."""
+        inner = {p.name for p in component.populations}
+        outer = [(one, w) for one, w in self.products if one.place == place and one.synapses.source not in inner]
+        return added(one.arriving(spikes[one.synapses.source], operand) for one, operand in outer)
+
+    def _pending(self, place: Receptor, before: Between, last: Mapping[str, Array], steps: int) -> Sums:
+        """Return the pending input of a receptor after some steps, in quanta; `last` are the last spikes."""
+        rows = self.plan.rows(*place)
+        kept = _shifted(Sums(before.whole.get(place), before.floats.get(place)), steps)
+        sent = added(
+            one.pending(last[one.synapses.source][-one.depth :], operand, rows)
+            for one, operand in self.products
+            if one.place == place
+        )
+        quantum = self.plan.population(place[0]).quanta[place[1]]
+        return added([kept, Sums(sent.whole, None if sent.floats is None else sent.floats / quantum)])
+
+    def state(self, after: Between, like: NetworkState, dtypes: Mapping[Receptor, Any]) -> NetworkState:
+        """Return the state after some steps, in the quanta of another, with sums in some dtypes."""
+        arriving: dict[str, dict[str, Array]] = {p.name: {} for p in self.plan.populations}
+        for place in self.plan.receptors():
+            name, receptor = place
+            shape, dtype = (self.plan.rows(*place), self.plan.population(name).size), dtypes[place]
+            parts = [jnp.zeros(shape, dtype)]
+            parts += [after.whole[place].astype(dtype)] if place in after.whole else []
+            if place in after.floats and dtype != np.int32:  # those of integers are zeros that have derivatives
+                parts.append(after.floats[place].astype(dtype))
+            arriving[name][receptor] = functools.reduce(jnp.add, parts[1:] or parts)
+        return NetworkState(after.step, after.neurons, arriving, like.quanta)
+
+
+def _arriving(before: Between, place: Receptor, quantum: np.floating[Any], steps: int) -> Sums:
+    """Return what arrives in some steps of the pending input before them."""
+    whole, floats = before.whole.get(place), before.floats.get(place)
+    waiting = Sums(whole, None if floats is None else floats * quantum)
+    return jax.tree.map(lambda x: jnp.pad(x[:steps], ((0, max(0, steps - len(x))), (0, 0))), waiting)
+
+
+def _ending(spikes: Array, depth: int) -> Array:
+    """Return the spikes of the last steps, (depth, neurons), with zeros before the first step."""
+    return jnp.pad(spikes, ((max(0, depth - len(spikes)), 0), (0, 0)))[max(0, len(spikes) - depth) :]
+
+
+def _shifted(pending: Sums, steps: int) -> Sums:
+    """Return pending input after some steps, on the devices on which it was."""
+
+    def shifted(x: Array) -> Array:
+        rows = np.arange(len(x))
+        return jnp.where((rows < len(x) - steps)[:, None], x[(rows + steps) % len(x)], 0)
+
+    return jax.tree.map(shifted, pending)
+
+
+def passes(
+    plan: Plan,
+    outputs: Outputs,
+    params: Tree,
+    weights: Mapping[str, Array],
+    keys: Mapping[str, Array],
+    surrogate: Callable[[Array], Array] | None,
+    fractional: Collection[Receptor],
+    fine: Array | None,
+    runner: Runner,
+) -> Passes:
+    """Return a network with the parameters of its neurons, weights that are given, and what runs its components."""
+    sums = dtypes_of_sums(plan)
+    found = [(one, one.operand(weights.get(one.synapses.name))) for one in products(plan, weights, sums)]
+    parts = []
+    for names in components(plan):
+        ends = [(one, one.synapses.source in names, one.synapses.target in names) for one, _ in found]
+        inner = tuple(one for one, begins, ends_here in ends if begins and ends_here)
+        sends = {one.synapses.source for one, begins, ends_here in ends if begins and not ends_here}
+        populations = tuple(plan.population(name) for name in names)
+        of_these = tuple(name for name in names if name in sends)
+        parts.append(Component(populations, inner, outputs.of(names), of_these, surrogate, plan.dtype))
+    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner)

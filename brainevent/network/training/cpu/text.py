@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of the loops: all steps of a sample, and all steps back of up to four samples."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from ....scalar.form import Form
+from ..cells import Cell, Cells
+
+__all__ = ["GROUP", "backward_text", "forward_text"]
+
+GROUP = 4  # samples whose steps back are done together: each weight is read once for all of them
+
+
+class _Lines:
+    """Text with its depth."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, depth: int, *lines: str) -> None:
+        self.lines += ["    " * depth + line for line in lines]
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def _of_sample(label: str, sample: str = "b") -> str:
+    """Return an array of one sample; arrays that all samples share have one row."""
+    return f"{label}[row({sample}, {label})]"
+
+
+def _known(cells: Cells) -> list[str]:
+    """Return the labels of what both directions are given, besides currents and states."""
+    labels = ["first", *(f"key{cell.place}" for cell in cells.cells)]
+    labels += [f"q{cell.place}_{key}" for cell in cells.cells for key in cell.params]
+    for j, one in enumerate(cells.products):
+        labels += [f"w{j}", *([] if one.dense else _structure(j))]
+    return labels
+
+
+def _structure(j: int) -> list[str]:
+    return [f"b{j}", f"i{j}", f"k{j}"]
+
+
+def _delays(cells: Cells) -> list[str]:
+    """Return constants: the delays of each product, as a tuple."""
+    return [f"delays{j} = ({', '.join(map(str, one.delays))},)" for j, one in enumerate(cells.products)]
+
+
+def _values(cell: Cell, form: Form, arrays: dict[str, str], scalars: Collection[str]) -> list[str]:
+    """Return what a form is given for neuron k, by the names of its inputs."""
+    rule, p = cell.population.rule, cell.place
+    values = dict(arrays)
+    for key, name in cell.params.items():
+        values[name.text] = f"q{p}_{key}_0" if f"q{p}_{key}" in scalars else f"q{p}_{key}[k]"
+    of_random = ("np.uint32(k)", "now", "key[0]", "key[1]")
+    values |= {name.text: one for name, one in zip(rule.random, of_random, strict=False)}
+    return [values[name.text] for name in form.inputs]
+
+
+def _loop(name: str, head: Iterable[str], before: Iterable[str], body: Iterable[str]) -> list[str]:
+    return [
+        f"def {name}({', '.join(head)}):",
+        *(f"    {line}" for line in before),
+        "    for k in range(n):",
+        *(f"        {line}" for line in body),
+        "",
+    ]
+
+
+def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
+    labels = [f"q{cell.place}_{key}" for key in cell.params]
+    return [f"{label}_0 = {label}[0]" for label in labels if label in scalars]
+
+
+def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
+    """Return the text of `sample(b, *given, *outputs)`, which runs all steps of a sample.
+
+    The first axis of all arrays is that of samples; those that all samples share have one row. Parameters in `scalars`
+    have one value.
+    """
+    lines, outputs = _Lines(), list(cells.outputs(1))
+    calls = {cell.place: _forward_of(cells, cell, given, scalars, lines) for cell in cells.cells}
+    lines.add(0, f"def sample({', '.join(['b', *given, *outputs])}):")
+    lines.add(1, "before = flush_floats()", "steps = z0.shape[1]", *_delays(cells))
+    lines.add(1, f"now = np.uint32({_of_sample('first')}[0])")
+    for cell in cells.cells:
+        p = cell.place
+        lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.bool_)")
+        for key in cell.states:
+            lines.add(1, f"s{p}_{key}[b][:] = {_of_sample(f'x{p}_{key}')}")
+        for key in cell.receptors:
+            if into := cells.into(cell, key):
+                depth = max(cells.products[j].depth for j in into)
+                lines.add(1, f"ring{p}_{key} = np.zeros(({depth}, {cell.size}), np.float32)")
+    lines.add(1, "for t in range(steps):")
+    for cell in cells.cells:
+        lines.add(2, calls[cell.place])
+    for cell in cells.cells:
+        own = [j for j, one in enumerate(cells.products) if one.synapses.source == cell.population.name]
+        p = cell.place
+        lines.add(2, *([f"count{p} = list_spikes(flags{p}, found{p})"] if own else []))
+        lines.add(2, *(_delivery(cells, j, p) for j in own))
+    lines.add(2, "now = np.uint32(now + np.uint32(1))")
+    lines.add(1, "restore_floats(before)")
+    return lines.text()
+
+
+def _delivery(cells: Cells, j: int, source: int) -> str:
+    one = cells.products[j]
+    target, receptor = one.place
+    ring = f"ring{cells.place(target)}_{receptor}"
+    structure = "" if one.dense else f" ({', '.join(_structure(j))}),"
+    kind, weights = "dense" if one.dense else "sparse", _of_sample(f"w{j}")
+    return f"deliver_{kind}({weights}, delays{j},{structure} found{source}, count{source}, t, {ring})"
+
+
+def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines) -> str:
+    """Write the function that steps a population, and return how it is called."""
+    p = cell.place
+    head: dict[str, str] = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}")}  # parameters and arguments
+    arrays, resets = dict[str, str](), list[str]()
+    for key, name in cell.states.items():
+        head[f"s_{key}"], arrays[name.text] = f"s{p}_{key}[b]", f"s_{key}[k]"
+    for key, name in cell.receptors.items():
+        terms = []
+        if f"c{p}_{key}" in given:
+            head[f"c_{key}"] = _of_sample(f"c{p}_{key}") + "[t]"
+            terms.append(f"c_{key}[k]")
+        if cells.into(cell, key):
+            head[f"ring_{key}"] = f"ring{p}_{key}[t % ring{p}_{key}.shape[0]]"
+            terms.append(f"ring_{key}[k]")
+            resets.append(f"ring_{key}[k] = np.float32(0)")
+        arrays[name.text] = " + ".join(terms) or "np.float32(0)"
+    head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
+    head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]"}
+    head |= {f"o_{key}": f"o{p}_{key}[b][t]" for key in cell.sampled}
+    head |= {f"r_{k}": f"r{p}_{k}[b][t]" for k in range(len(cell.residuals))}
+    results = [f"new_{key}" for key in cell.states] + ["spike"] + [f"kept_{k}" for k in range(len(cell.residuals))]
+    call = f"be_{cell.forward.name}({', '.join(_values(cell, cell.forward, arrays, scalars))})"
+    body = [f"{', '.join(results)} = {call}"]
+    body += [f"s_{key}[k] = new_{key}" for key in cell.states] + [f"o_{key}[k] = new_{key}" for key in cell.sampled]
+    body += ["flags[k] = spike", "z[k] = np.float32(1) if spike else np.float32(0)"]
+    body += [f"r_{k}[k] = kept_{k}" for k in range(len(cell.residuals))] + resets
+    lines.add(0, *_loop(f"step{p}", head, _scalars_of(cell, scalars), body))
+    return f"step{p}({', '.join(head.values())})"
+
+
+def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
+    """Return the text of `group(sample, count, *given, *outputs)`: all steps back of some samples."""
+    lines, outputs = _Lines(), list(cells.cotangents(1))
+    calls = {cell.place: _backward_of(cell, given, scalars, lines) for cell in cells.cells}
+    lines.add(0, f"def group({', '.join(['sample', 'count', *given, *outputs])}):")
+    lines.add(1, "before = flush_floats()", "steps = z0.shape[1]", *_delays(cells))
+    for cell in cells.cells:
+        lines.add(1, f"g{cell.place} = np.zeros(({GROUP}, {cell.size}), np.float32)")
+    lines.add(1, "for b in range(sample, sample + count):", "    pass")
+    for cell in cells.cells:
+        p = cell.place
+        lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given)}" for key in cell.float_states))
+        lines.add(2, *(f"dq{p}_{key}[b][:] = 0" for key in cell.trained))
+    lines.add(1, "for t in range(steps - 1, -1, -1):")
+    for cell in cells.cells:
+        p = cell.place
+        start = _or_zero(f"dz{p}", given)
+        lines.add(2, "for q in range(count):", "    b = sample + q")
+        lines.add(3, f"g{p}[q][:] = {start if start == '0' else start + '[t]'}")
+        for j, one in enumerate(cells.products):
+            if one.synapses.source == cell.population.name:
+                lines.add(2, *_back_through(cells, j, p))
+    lines.add(2, "for q in range(count):", "    b = sample + q")
+    lines.add(3, f"now = np.uint32({_of_sample('first')}[0] + np.uint32(t))")
+    for cell in cells.cells:
+        lines.add(3, calls[cell.place])
+    lines.add(1, "restore_floats(before)")
+    return lines.text()
+
+
+def _or_zero(label: str, given: Collection[str]) -> str:
+    return _of_sample(label) if label in given else "0"
+
+
+def _back_through(cells: Cells, j: int, source: int) -> list[str]:
+    """Return the lines that add to the cotangents of spikes those that come through a product."""
+    one = cells.products[j]
+    target, receptor = one.place
+    arrived, weights = f"dc{cells.place(target)}_{receptor}", _of_sample(f"w{j}", "sample")
+    if not one.dense:
+        structure = f"({', '.join(_structure(j))})"
+        return [f"back_sparse({weights}, delays{j}, {structure}, {arrived}, sample, count, t, g{source})"]
+    return [
+        line
+        for which, delay in enumerate(one.delays)
+        for line in (
+            f"if t + {delay} < steps:",
+            f"    back_dense({weights}[{which}], {arrived}, sample, count, t + {delay}, g{source})",
+        )
+    ]
+
+
+def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines) -> str:
+    """Write the function that steps a population back, and return how it is called."""
+    p, form, adjoint = cell.place, cell.backward, cell.adjoint
+    assert adjoint is not None
+    head = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
+    arrays: dict[str, str] = {}
+    for k, name in enumerate(cell.residuals):
+        head[f"r_{k}"], arrays[name.text] = f"r{p}_{k}[b][t]", f"r_{k}[k]"
+    arrays[adjoint.spike.text] = "False"
+    if adjoint.spike in adjoint.reads:
+        head["z"], arrays[adjoint.spike.text] = f"z{p}[b][t]", "z[k] != np.float32(0)"
+    *of_states, of_spike = adjoint.cotangents
+    for key, name in zip(cell.float_states, of_states, strict=True):
+        head[f"d_{key}"], arrays[name.text] = f"dx{p}_{key}[b]", f"d_{key}[k]"
+        if f"do{p}_{key}" in given:
+            head[f"do_{key}"] = _of_sample(f"do{p}_{key}") + "[t]"
+            arrays[name.text] += f" + do_{key}[k]"
+    arrays[of_spike.text] = "g[k]"
+    head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
+    head |= {f"dc_{key}": f"dc{p}_{key}[b][t]" for key in cell.receptors}
+    head |= {f"dq_{key}": f"dq{p}_{key}[b]" for key in cell.trained}
+    results = [f"before_{key}" for key in cell.float_states] + [f"arrived_{key}" for key in cell.receptors]
+    results += [f"param_{key}" for key in cell.trained]
+    body = [f"{', '.join(results)} = be_{form.name}({', '.join(_values(cell, form, arrays, scalars))})"]
+    body += [f"d_{key}[k] = before_{key}" for key in cell.float_states]
+    body += [f"dc_{key}[k] = arrived_{key}" for key in cell.receptors]
+    body += [f"dq_{key}[k] += param_{key}" for key in cell.trained]
+    lines.add(0, *_loop(f"back{p}", head, _scalars_of(cell, scalars), body if results else ["pass"]))
+    return f"back{p}({', '.join(head.values())})"
