@@ -66,13 +66,14 @@ def layer_of(rule, neurons, *, into="syn", delay=1, shown=(), wanted=None, surro
     traced = trace(rule, state, receptors, {key: np.ravel(value)[0] for key, value in params.items()})
     return Layer(
         traced,
-        adjoint_of(traced, surrogate, wanted),
+        adjoint_of(traced, surrogate, wanted, rounded=True),
         neurons,
         fed=tuple(range(len(receptors))),
         into=None if into is None else receptors.index(into),
         delay=delay,
         shown=tuple(list(state).index(name) for name in shown),
         per_neuron=tuple(isinstance(value, list) for value in params.values()),
+        rounded=True,
     )
 
 

@@ -89,7 +89,7 @@ static u32 ballot(u32, bool mine) {
     return found;
 }
 
-static u32 half_of(float x) { _Float16 h = (_Float16)x; unsigned short u; std::memcpy(&u, &h, 2); return u; }
+static unsigned short half_of(float x) { _Float16 h = (_Float16)x; unsigned short u; std::memcpy(&u, &h, 2); return u; }
 static float of_half(u32 u) { unsigned short s = u; _Float16 h; std::memcpy(&h, &s, 2); return (float)h; }
 static float float_of(u32 half) { return of_half(half); }
 static u32 loud(u32 half) { return (half & 0x7FFFu) == 0x7C00u ? 0x7FFFu : half; }

@@ -94,13 +94,14 @@ def test_batches_of_batches_are_as_one_after_the_other():
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *several)
     found = jax.jit(jax.vmap(jax.grad(loss)))(stacked)
     expected = jax.tree.map(lambda *x: jnp.stack(x), *(jax.grad(loss)(jax.tree.map(jnp.asarray, x)) for x in several))
-    equal(found, expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)  # sums over samples have any order
 
 
 @pytest.mark.parametrize("neurons", [1, 20, 64, 100, 256, 300, 512, 640, 1000, 1024, 1200])
 @pytest.mark.parametrize("batch", [1, 32, 256, 3000])
 def test_every_size_has_a_shape(neurons, batch):
-    at_once = {blocks: max(1, 132 // blocks - 1) for blocks in range(1, MOST_BLOCKS + 1)}
+    at_once = lambda blocks: max(1, 132 // blocks - 1)
     for layer in (layer_of(leaky, neurons), layer_of(adaptive, neurons, into=None)):
         for way in ("forward", "backward"):
             shape = shape_of(layer, way, batch, at_once, SHARED)
@@ -113,11 +114,11 @@ def test_every_size_has_a_shape(neurons, batch):
 
 
 def test_one_wave_of_clusters_is_enough_where_samples_fit():
-    at_once = {1: 132, 4: 26, 16: 7} | dict.fromkeys({*range(2, 16)} - {4}, 5)
+    at_once = {1: 132, 4: 26, 16: 7}.__getitem__
     for neurons, batch, samples in [(256, 256, 2), (256, 32, 1), (1024, 256, 40), (1024, 32, 8), (512, 256, 10)]:
         shape = shape_of(layer_of(leaky, neurons, wanted=[]), "forward", batch, at_once, SHARED)
         assert shape.samples == samples
-        assert shape.clusters(batch) <= at_once[shape.blocks]
+        assert shape.clusters(batch) <= at_once(shape.blocks)
 
 
 def test_more_neurons_than_a_cluster_has_room_for_are_refused():
@@ -129,7 +130,7 @@ def test_more_neurons_than_a_cluster_has_room_for_are_refused():
 @pytest.mark.parametrize("neurons", [100, 256, 300, 1024])
 def test_weights_are_in_the_order_of_tensor_cores(neurons):
     own, blocks = layouts(neurons, True)[0]
-    shape = shape_of(layer_of(leaky, neurons), "forward", 32, dict.fromkeys(range(1, 17), 8), SHARED)
+    shape = shape_of(layer_of(leaky, neurons), "forward", 32, lambda blocks: 8, SHARED)
     assert (shape.own, shape.blocks) == (own, blocks)
     r = np.random.default_rng(0)
     weights = jnp.float32(r.normal(0, 0.3, (neurons, neurons)))
@@ -174,7 +175,7 @@ def test_the_quantum_follows_from_the_largest_weight():
 )
 def test_the_text_compiles_for_gpus(rule, neurons, batch, how):
     layer = layer_of(rule, neurons, **how)
-    at_once = {blocks: 132 // blocks - (blocks > 1) for blocks in range(1, MOST_BLOCKS + 1)}
+    at_once = lambda blocks: 132 // blocks - (blocks > 1)
     for way in ("forward", "backward"):
         shape = shape_of(layer, way, batch, at_once, SHARED)
         ptx = ptx_of(kernel_text(layer, shape), "--std=c++17", capability="90a")

@@ -18,7 +18,7 @@ struct Backward {
     unsigned char* scratch;
     float* current[RECEPTORS];        // (samples, steps, H): of what arrives
     float* begin[FLOATS];             // (samples, H): of states before the first step
-    float* param_sums[WANTED];        // (clusters, ROWS, WIDE): of parameters
+    float* param_sums[WANTED];        // (samples, H): of parameters
     u32 steps, samples;
 };
 
@@ -31,7 +31,13 @@ constexpr u32 SLOTS = DELAY + 1;                       // of what blocks send, b
 constexpr u32 ROW = (OWN + 8) * 2;                     // bytes of a sample, such that rows are in different banks
 constexpr u32 SLICE = SAMPLES * ROW, SLOT = BLOCKS * SLICE;
 constexpr u32 ARRIVING = (MULTICAST ? BLOCKS : BLOCKS - 1) * SLICE;  // bytes in a step
-constexpr u32 FETCHED = 2 * KEPT_COUNT + (SPIKING ? 2 : 0) + 2 * SHOWN_COUNT + FLAG_COUNT;  // words of a pair and step
+BE constexpr u32 words_of(u32 kept) { return HALVES >> kept & 1 ? 1 : 2; }  // of a pair
+BE constexpr u32 words_of_all() {
+    u32 all = (ANSWERED ? 2 : 0) + 2 * SHOWN_COUNT + FLAG_COUNT;
+    for (u32 k = 0; k < KEPT_COUNT; ++k) all += words_of(k);
+    return all;
+}
+constexpr u32 FETCHED = words_of_all();                // of a pair and step
 // Without room, sums take the place of what they were made of.
 constexpr u32 SUM_BYTES = PRODUCT && !SUMS_WITHIN ? PARTS * SAMPLES * SUM_ROW * 4 : 0;
 
@@ -79,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
     }
     const float scale = p.scales[0], inverse = p.scales[1], of_weights = p.scales[2];
     u32 param[2][PARAMS];
-    float param_sum[2][WANTED] = {}, d[EACH][2][FLOATS];
+    float param_sum[EACH][2][WANTED] = {}, d[EACH][2][FLOATS];
     UNROLLED
     for (u32 i = 0; i < 2; ++i)
         UNROLLED
@@ -105,21 +111,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
         UNROLLED
         for (u32 j = 0; j < EACH; ++j) {
             if (t >= p.steps || !is_mine(j)) continue;
-            u32* pairs = own_ahead(t, j) + tid * 2;
+            u32* to = own_ahead(t, j);
             const u64 row = row_of(j, t);
             UNROLLED
-            for (u32 k = 0; k < KEPT_COUNT; ++k, pairs += 2 * THREADS)
-                fetch<8>(pairs, (const u32*)p.kept[k] + row * WIDE + neuron);
-            if constexpr (SPIKING) {
-                fetch_floats(pairs, p.spikes + row * H);
-                pairs += 2 * THREADS;
+            for (u32 k = 0; k < KEPT_COUNT; to += words_of(k++) * THREADS) {
+                if (HALVES >> k & 1) fetch<4>(to + tid, (const unsigned short*)p.kept[k] + row * WIDE + neuron);
+                else fetch<8>(to + tid * 2, (const u32*)p.kept[k] + row * WIDE + neuron);
+            }
+            if constexpr (ANSWERED) {
+                fetch_floats(to + tid * 2, p.spikes + row * H);
+                to += 2 * THREADS;
             }
             UNROLLED
-            for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) fetch_floats(pairs, p.shown[k] + row * H);
-            u32* words = pairs - tid;
+            for (u32 k = 0; k < SHOWN_COUNT; ++k, to += 2 * THREADS) fetch_floats(to + tid * 2, p.shown[k] + row * H);
             UNROLLED
-            for (u32 k = 0; k < FLAG_COUNT; ++k, words += THREADS)
-                fetch<4>(words, p.flags[k] + row * WORDS + neuron / 32);
+            for (u32 k = 0; k < FLAG_COUNT; ++k, to += THREADS) fetch<4>(to + tid, p.flags[k] + row * WORDS + neuron / 32);
         }
         end_of_fetches();
     };
@@ -180,23 +186,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             float sent_back[2] = {};
             UNROLLED
             for (u32 i = 0; i < 2; ++i) {
-                const u32* pairs = own_ahead(t, j) + tid * 2 + i;
+                const u32* from = own_ahead(t, j);
                 u32 kept[KEPT];
                 bool flag[FLAGS];
                 float d_spike = 0, d_new[FLOATS], d_old[FLOATS], d_arriving[RECEPTORS], d_param[WANTED];
                 UNROLLED
-                for (u32 k = 0; k < KEPT_COUNT; ++k, pairs += 2 * THREADS) kept[k] = *pairs;
-                if constexpr (SPIKING) {
-                    d_spike = __uint_as_float(*pairs) * scale;
-                    pairs += 2 * THREADS;
+                for (u32 k = 0; k < KEPT_COUNT; from += words_of(k++) * THREADS) {
+                    if (HALVES >> k & 1) kept[k] = __float_as_uint(float_of(from[tid] >> 16 * i & 0xFFFFu));
+                    else kept[k] = from[tid * 2 + i];
+                }
+                if constexpr (ANSWERED) {
+                    d_spike = __uint_as_float(from[tid * 2 + i]) * scale;
+                    from += 2 * THREADS;
                 }
                 UNROLLED
                 for (u32 k = 0; k < FLOAT_COUNT; ++k) d_new[k] = d[j][i][k];
                 UNROLLED
-                for (u32 k = 0; k < SHOWN_COUNT; ++k, pairs += 2 * THREADS) d_new[float_shown(k)] += __uint_as_float(*pairs) * scale;
-                const u32* words = pairs - tid - i;
+                for (u32 k = 0; k < SHOWN_COUNT; ++k, from += 2 * THREADS)
+                    d_new[float_shown(k)] += __uint_as_float(from[tid * 2 + i]) * scale;
                 UNROLLED
-                for (u32 k = 0; k < FLAG_COUNT; ++k, words += THREADS) flag[k] = *words >> (neuron + i) % 32 & 1;
+                for (u32 k = 0; k < FLAG_COUNT; ++k, from += THREADS) flag[k] = from[tid] >> (neuron + i) % 32 & 1;
                 if constexpr (PRODUCT && SPIKING) {
                     float sum = 0;
                     UNROLLED
@@ -212,8 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
                 for (u32 k = 0; k < RECEPTOR_COUNT; ++k)
                     if (!PRODUCT || k != INTO) p.current[k][row_of(j, t) * H + neuron + i] = d_arriving[k] * inverse;
                 UNROLLED
-                for (u32 k = 0; k < WANTED_COUNT; ++k)
-                    if (first + begin_sample + j * ROWS < p.samples) param_sum[i][k] += d_param[k];
+                for (u32 k = 0; k < WANTED_COUNT; ++k) param_sum[j][i][k] += d_param[k];
             }
             if constexpr (PRODUCT) {  // what is returned has been rounded to what is sent
                 const u32 pair = halves_of(sent_back[0], sent_back[1]);
@@ -231,16 +239,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             if (turn + 1 < p.steps) exchange(slot, turn);
     }
     UNROLLED
-    for (u32 i = 0; i < 2; ++i) {
+    for (u32 j = 0; j < EACH; ++j)
         UNROLLED
-        for (u32 j = 0; j < EACH; ++j)
+        for (u32 i = 0; i < 2; ++i) {
+            if (!is_mine(j) || !is_real[i]) continue;
+            const u32 to = sample_of(j) * H + neuron + i;
             UNROLLED
-            for (u32 k = 0; k < FLOAT_COUNT; ++k)
-                if (is_mine(j) && is_real[i]) p.begin[k][sample_of(j) * H + neuron + i] = d[j][i][k] * inverse;
-        UNROLLED
-        for (u32 k = 0; k < WANTED_COUNT; ++k)
-            p.param_sums[k][((u64)cluster * ROWS + begin_sample) * WIDE + neuron + i] = param_sum[i][k];
-    }
+            for (u32 k = 0; k < FLOAT_COUNT; ++k) p.begin[k][to] = d[j][i][k] * inverse;
+            UNROLLED
+            for (u32 k = 0; k < WANTED_COUNT; ++k) p.param_sums[k][to] = param_sum[j][i][k] * inverse;
+        }
 #if CLUSTER > 1
     meet_cluster();  // no block ends while others send to it
 #endif

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,11 @@ import numpy as np
 
 from ...._compat import ShapedArray
 from ....errors import NetworkError
-from ....ffi.call import native_call
+from ....ffi.call import NativeTarget, native_call
 from ....ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
 from .device import Device
 from .layer import Layer
-from .shape import MOST_BLOCKS, Shape, shape_of
+from .shape import Shape, shape_of
 from .text import kernel_text, pointers
 
 __all__ = ["Arrays", "Kernels", "as_words", "of_words"]
@@ -38,9 +38,7 @@ class Kernels:
 
     def shape(self, way: str) -> Shape:
         """Return the shape of a kernel; raise if there is no room for the layer."""
-        blocks = range(1, MOST_BLOCKS + 1)
-        at_once = {count: self.device.at_once(count) for count in blocks}
-        found = shape_of(self.layer, way, self.batch, at_once, self.device.shared_bytes)
+        found = self.fitting(way)
         if found is None:
             raise NetworkError(
                 f"training on a GPU: {self.layer.traced.name} has {self.layer.neurons} neurons that project to "
@@ -48,12 +46,19 @@ class Kernels:
             )
         return found
 
+    def fitting(self, way: str) -> Shape | None:
+        """Return the shape of a kernel; None if there is no room for the layer."""
+        return shape_of(self.layer, way, self.batch, self.device.at_once, self.device.shared_bytes)
+
     def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
         """Run all steps forward; operands and results have the names of fields."""
         c, shape = self.layer, self.shape("forward")
         every, wide = (self.batch, steps), shape.wide
         outs: dict[tuple[str, int], Any] = {
-            **{("kept", k): ((*every, wide), name.dtype) for k, name in enumerate(c.kept)},
+            **{
+                ("kept", k): ((*every, wide), "float16" if half else name.dtype)
+                for k, (name, half) in enumerate(zip(c.kept, c.halves, strict=True))
+            },
             **{("flags", k): ((*every, wide // 32), "uint32") for k in range(len(c.flags))},
             **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
             **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
@@ -63,17 +68,13 @@ class Kernels:
     def backward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
         """Run all steps backward."""
         c, shape = self.layer, self.shape("backward")
-        wide, clusters = shape.wide, shape.clusters(self.batch)
         outs: dict[tuple[str, int], Any] = {
             **{("current", k): ((self.batch, steps, c.neurons), "float32") for k in range(len(c.receptors))},
             **{("begin", k): ((self.batch, c.neurons), "float32") for k in range(len(c.float_states))},
-            **{
-                ("param_sums", k): ((clusters, 2 * _THREADS // shape.own, wide), "float32")
-                for k in range(len(c.wanted))
-            },
+            **{("param_sums", k): ((self.batch, c.neurons), "float32") for k in range(len(c.wanted))},
         }
         if shape.multicast:
-            slots = clusters * (c.delay + 1) * shape.blocks
+            slots = shape.clusters(self.batch) * (c.delay + 1) * shape.blocks
             outs["scratch", 0] = ((slots * shape.slice_bytes // 4,), "uint32")
         return self._called(shape, steps, operands, outs)
 
@@ -81,34 +82,50 @@ class Kernels:
         self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[str, int], Any]
     ) -> dict[tuple[str, int], Array]:
         types = {name: ShapedArray(size, jnp.dtype(dtype)) for name, (size, dtype) in outs.items()}
-        plan = self._plan(shape, steps, [*operands, *outs])
-        target = PlanTarget(plan, lambda *_: plan, "cpu" if self.device.on_host else "cuda")
+        target = KernelTarget(self, shape, steps, (*operands, *types))
         results = native_call(target, [jnp.asarray(x) for x in operands.values()], list(types.values()))
         return dict(zip(types, results, strict=True))
 
-    def _plan(self, shape: Shape, steps: int, buffers: Sequence[tuple[str, int]]) -> LaunchPlan:
+
+@dataclass(frozen=True)
+class KernelTarget:
+    """A kernel that is compiled when a program that runs it is; `buffers` are the fields of operands and results."""
+
+    kernels: Kernels
+    shape: Shape
+    steps: int
+    buffers: tuple[tuple[str, int], ...]
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for messages."""
+        return f"training {self.shape.way}"
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platform on which it runs."""
+        return ("cpu",) if self.kernels.device.on_host else ("cuda",)
+
+    def on(self, platform: str) -> NativeTarget:
         """Return the plan of one launch, whose parameter has the addresses of all buffers."""
-        binary, entry = self.device.code(kernel_text(self.layer, shape, self.device.words), shape.way)
-        fields = pointers(self.layer, shape.way)
+        layer, batch, device, shape = self.kernels.layer, self.kernels.batch, self.kernels.device, self.shape
+        binary, entry = device.code(kernel_text(layer, shape, device.words), shape.way)
+        fields = pointers(layer, shape.way)
         slots = tuple(
-            Slot(0, number, 8 * fields.index(name), 0, self._alignment(name[0])) for number, name in enumerate(buffers)
+            Slot(0, number, 8 * fields.index(name), 0, self._alignment(name[0]))
+            for number, name in enumerate(self.buffers)
         )
-        parameter = bytes(8 * len(fields)) + np.array([steps, self.batch], np.uint32).tobytes()
-        grid = (shape.clusters(self.batch) * shape.blocks, 1, 1)
-        shared = shape.shared(self.layer)
-        launch = Launch(binary, entry, f"training {shape.way}", grid, (_THREADS, 1, 1), (parameter,), slots, shared)
-        return LaunchPlan(
-            f"training {shape.way}",
-            len(buffers),
-            (launch,),
-            in_graphs=not self.device.on_host,
-            host=self.device.on_host,
-        )
+        parameter = bytes(8 * len(fields)) + np.array([self.steps, batch], np.uint32).tobytes()
+        grid = (shape.clusters(batch) * shape.blocks, 1, 1)
+        launch = Launch(binary, entry, self.title, grid, (_THREADS, 1, 1), (parameter,), slots, shape.shared(layer))
+        on_host = device.on_host
+        plan = LaunchPlan(self.title, len(self.buffers), (launch,), in_graphs=not on_host, host=on_host)
+        return PlanTarget(plan, lambda *_: plan, platform)
 
     def _alignment(self, field: str) -> int:
         """Return how many bytes must divide the address of a field's arrays: what is read at once."""
         if field in ("spikes", "shown"):
-            return 4 if self.layer.neurons % 2 else 8
+            return 4 if self.kernels.layer.neurons % 2 else 8
         return {"weights": 16, "scratch": 16, "kept": 8}.get(field, 4)
 
 

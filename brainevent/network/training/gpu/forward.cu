@@ -12,7 +12,7 @@ struct Forward {
     const uint4* weights;
     const float* quantum;             // (1,)
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
-    u32* kept[KEPT];                  // (samples, steps, WIDE): what the way back reads
+    void* kept[KEPT];                 // (samples, steps, WIDE): what the way back reads
     u32* flags[FLAGS];                // (samples, steps, WORDS): spikes, and other bits that the way back reads
     u32* end[STATES];                 // (samples, H)
     u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
@@ -125,7 +125,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             bool flag[FLAGS];
             rule_forward(state[j], arriving, param, random_of(p.random, smaller(first + tid / OWN + j * STRIDE, p.samples - 1), neuron, t), kept, flag);
             UNROLLED
-            for (u32 k = 0; k < KEPT_COUNT; ++k) p.kept[k][(u64)(row[j] + t) * WIDE + neuron] = kept[k];
+            for (u32 k = 0; k < KEPT_COUNT; ++k) {
+                const u64 to = (u64)(row[j] + t) * WIDE + neuron;
+                if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
+                else ((u32*)p.kept[k])[to] = kept[k];
+            }
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k)
                 if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];

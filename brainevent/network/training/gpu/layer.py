@@ -19,7 +19,9 @@ class Layer:
 
     `neurons` are those of the population. `fed` are the receptors that currents arrive at, by place. The population's
     own projection arrives at the receptor `into`, `delay` steps later; None: it has none. `shown` are the states that
-    are recorded in each step, by place. `per_neuron` says of each parameter whether each neuron has its own.
+    are recorded in each step, by place. `per_neuron` says of each parameter whether each neuron has its own. Way back,
+    `shown` are those with cotangents, and `answered` says whether spikes have any. `rounded` says that the adjoint
+    allows residuals to be rounded: then the margin has 16 bits.
     """
 
     traced: TracedRule
@@ -30,6 +32,8 @@ class Layer:
     delay: int
     shown: tuple[int, ...]
     per_neuron: tuple[bool, ...]
+    answered: bool = True
+    rounded: bool = False
 
     @property
     def has_product(self) -> bool:
@@ -62,6 +66,11 @@ class Layer:
         return self.traced.params
 
     @property
+    def has_answer(self) -> bool:
+        """Whether cotangents of spikes are read."""
+        return self.answered and self.adjoint.spiking
+
+    @property
     def wanted(self) -> tuple[int, ...]:
         """The parameters with a derivative, by place."""
         return tuple(self.params.index(name) for name in self.adjoint.params)
@@ -70,6 +79,11 @@ class Layer:
     def kept(self) -> tuple[Name, ...]:
         """The residuals of 32 bits, each an array of its own."""
         return tuple(name for name in self.adjoint.residuals if name.dtype != "bool")
+
+    @property
+    def halves(self) -> tuple[bool, ...]:
+        """Which of these have 16 bits."""
+        return tuple(self.rounded and name == self.adjoint.margin for name in self.kept)
 
     @cached_property
     def flags(self) -> tuple[Name, ...]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -45,7 +45,10 @@ class Inputs:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Outputs:
-    """What steps result in: spikes and recorded states (batch, steps, neurons), and the last states."""
+    """What steps result in: spikes and recorded states (batch, steps, neurons), and the last states.
+
+    Of cotangents, those of spikes are None if the layer is not answered.
+    """
 
     spikes: Array
     shown: Sequence[Array]
@@ -60,7 +63,6 @@ class Saved:
     kept: Sequence[Array]
     flags: Sequence[Array]
     weights: Array | None
-    quantum: Array | None
     params: Sequence[Array]
     random: Array | None
 
@@ -77,7 +79,6 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
     }
     if inputs.random is not None:
         operands["random", 0] = inputs.random
-    quantum = None
     if c.has_product:
         quantum = quantum_of(inputs.weights)
         operands["weights", 0] = forward_weights(inputs.weights, quantum, kernels.shape("forward"))
@@ -88,15 +89,16 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
     flags = [found["flags", k] for k in range(len(c.flags))]
     kept = [found["kept", k] for k in range(len(c.kept))]
     outputs = Outputs(unpacked(flags[0], c.neurons, np.float32), shown, states)
-    return outputs, Saved(kept, flags, inputs.weights, quantum, inputs.params, inputs.random)
+    return outputs, Saved(kept, flags, inputs.weights, inputs.params, inputs.random)
 
 
-def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) -> Inputs:
-    """Return the cotangents of inputs for those of outputs."""
+def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs, steps: int) -> Inputs:
+    """Return the cotangents of inputs for those of outputs: of weights none, of parameters (batch, neurons)."""
     c = layer
-    batch, steps, _ = cotangents.spikes.shape
+    batch = len(saved.flags[0])
     kernels = Kernels(c, batch, device)
     of_shown = [d for d, place in zip(cotangents.shown, c.shown, strict=True) if place in c.float_states]
+    of_spikes = [cotangents.spikes] if c.has_answer else []
     of_states = [cotangents.states[place] for place in c.float_states]
     scale, of_weights = jnp.float32(1), jnp.float32(1)
     operands: dict[tuple[str, int], Array] = {
@@ -108,27 +110,20 @@ def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) ->
     }
     if saved.random is not None:
         operands["random", 0] = saved.random
-    if c.adjoint.spiking:
+    if c.has_answer:
         operands["spikes", 0] = cotangents.spikes
     if c.into is not None:
-        largest = [jnp.max(jnp.abs(x)) for x in (cotangents.spikes, *of_shown, *of_states)]
+        largest = [jnp.max(jnp.abs(x)) for x in (*of_spikes, *of_shown, *of_states, jnp.float32(0))]
         scale = _ROOM / power_of_two(jnp.max(jnp.stack(largest)))
         of_weights = power_of_two(jnp.max(jnp.abs(jnp.asarray(saved.weights))))
-        shape = kernels.shape("backward")
-        operands["weights", 0] = backward_weights(saved.weights, saved.quantum, 1 / of_weights, shape)
+        quantum, shape = quantum_of(saved.weights), kernels.shape("backward")
+        operands["weights", 0] = backward_weights(saved.weights, quantum, 1 / of_weights, shape)
     operands["scales", 0] = jnp.stack([scale, 1 / scale, of_weights])
     found = kernels.backward(steps, operands)
     currents = {k: found["current", k] for k in range(len(c.receptors))}
-    weights = None
-    if c.into is not None:
-        weights = _of_weights(c, saved.flags[0], found["current", c.into])
     begin = [found["begin", c.float_states.index(k)] if k in c.float_states else None for k in range(len(c.states))]
-    sums = {place: found["param_sums", k].sum((0, 1))[: c.neurons] for k, place in enumerate(c.wanted)}
-    params = [
-        None if k not in sums else (sums[k] if own else sums[k].sum()).reshape(jnp.shape(x)) / scale
-        for k, (x, own) in enumerate(zip(saved.params, c.per_neuron, strict=True))
-    ]
-    return Inputs([currents[k] for k in c.fed], weights, begin, params)
+    params = [found["param_sums", c.wanted.index(k)] if k in c.wanted else None for k in range(len(c.params))]
+    return Inputs([currents[k] for k in c.fed], None, begin, params)
 
 
 def _of_weights(layer: Layer, spikes: Array, arriving: Array) -> Array:
@@ -147,7 +142,16 @@ def run_layer(layer: Layer, device: Device, inputs: Inputs) -> Outputs:
 
 
 def _run_backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) -> tuple[Inputs]:
-    return (backward(layer, device, saved, cotangents),)
+    found = backward(layer, device, saved, cotangents, cotangents.spikes.shape[1])
+    weights = None
+    if layer.into is not None:
+        [arriving] = [x for k, x in zip(layer.fed, found.currents, strict=True) if k == layer.into]
+        weights = _of_weights(layer, saved.flags[0], arriving)
+    params = [
+        None if sums is None else sums.sum((0,) if own else (0, 1)).reshape(jnp.shape(x))
+        for sums, x, own in zip(found.params, saved.params, layer.per_neuron, strict=True)
+    ]
+    return (replace(found, weights=weights, params=params),)
 
 
 run_layer.defvjp(forward, _run_backward)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .layer import Layer
@@ -74,8 +75,8 @@ class Shape:
         """Return how many words a thread reads from memory in a step."""
         if self.way == "forward":
             return len(layer.fed) * self.each
-        floats = len(layer.kept) + layer.adjoint.spiking + len(layer.shown_floats)
-        return self.each * (2 * floats + len(layer.flags_back))
+        pairs = len(layer.kept) + layer.has_answer + len(layer.shown_floats)
+        return self.each * (2 * pairs - sum(layer.halves) + len(layer.flags_back))
 
     def shared(self, layer: Layer) -> int:
         """Return how many bytes of shared memory a block needs."""
@@ -92,7 +93,8 @@ class Shape:
 
     def fitted(self, layer: Layer, most: int) -> Shape | None:
         """Return the same shape with as much read ahead as there is room for; None if there is no room."""
-        per_neuron = len(layer.states) if self.way == "forward" else 2 * len(layer.float_states)
+        moving = len(layer.float_states) + len(layer.wanted)
+        per_neuron = len(layer.states) if self.way == "forward" else 2 * moving
         sums = _TILES * self.groups * 4 * (2 if self.groups == 1 else 1)
         free = _REGISTERS - _OTHERS[self.way] - sums - self.each * (per_neuron + 1)
         some = replace(self, registers=max(4, min(32, free // 4)))
@@ -121,18 +123,18 @@ def layouts(neurons: int, has_product: bool) -> list[tuple[int, int]]:
     return sorted(in_registers, key=lambda one: one[0] * one[1]) + [one for one in found if one not in in_registers]
 
 
-def shape_of(layer: Layer, way: str, batch: int, at_once: dict[int, int], most: int) -> Shape | None:
+def shape_of(layer: Layer, way: str, batch: int, at_once: Callable[[int], int], most: int) -> Shape | None:
     """Return the shape of a kernel for a batch; None if no shape has room.
 
     Args:
         layer: What the kernel is made for.
         way: "forward" or "backward".
         batch: How many samples there are.
-        at_once: How many clusters a device runs at once, by the number of blocks of a cluster.
+        at_once: Returns how many clusters of a number of blocks a device runs at the same time.
         most: How many bytes of shared memory a block has.
     """
     for own, blocks in layouts(layer.neurons, layer.has_product):
-        clusters = at_once[blocks if layer.has_product else 1] // (1 if layer.has_product else blocks)
+        clusters = at_once(blocks) if layer.has_product else at_once(1) // blocks
         least = _THREADS // own
         each = -(-batch // max(1, clusters))
         possible = [n for n in range(least, _SAMPLES + 1, least) if n * own <= _LANES * _THREADS]

@@ -87,7 +87,8 @@ def _constants(layer: Layer, shape: Shape) -> str:
         "DELAY": layer.delay,
         "INTO": layer.into or 0,
         "CURRENTS": len(layer.fed),
-        "PER_NEURON": sum(1 << place for place, own in enumerate(layer.per_neuron) if own),
+        "PER_NEURON": _bits(layer.per_neuron),
+        "HALVES": _bits(layer.halves),
         **{name: max(1, count) for name, count in counts.items()},
         **{
             name: counts[of]
@@ -106,6 +107,7 @@ def _constants(layer: Layer, shape: Shape) -> str:
     flags = {
         "PRODUCT": layer.has_product,
         "SPIKING": layer.adjoint.spiking,
+        "ANSWERED": layer.has_answer,
         "SUMS_WITHIN": shape.sums_within,
         "RANDOM": bool(layer.traced.random),
     }
@@ -119,6 +121,10 @@ def _constants(layer: Layer, shape: Shape) -> str:
     lines += [f"constexpr u32 {name} = {value}u;" for name, value in numbers.items()]
     lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
     return "\n".join(lines) + "\n"
+
+
+def _bits(flags: Sequence[bool]) -> int:
+    return sum(1 << place for place, flag in enumerate(flags) if flag)
 
 
 def _table(name: str, values: Sequence[int], otherwise: int) -> str:

@@ -17,6 +17,11 @@ BE u32 halves_of(float low, float high) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return loud(pair & 0xFFFFu) | loud(pair >> 16) << 16;
 }
+BE unsigned short half_of(float x) {
+    unsigned short half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+    return half;
+}
 BE float float_of(u32 half) {
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)half));
