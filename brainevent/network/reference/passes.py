@@ -203,7 +203,8 @@ def passes(
 ) -> Passes:
     """Return a network with the parameters of its neurons, weights that are given, and what runs its components."""
     sums = dtypes_of_sums(plan)
-    found = [(one, one.operand(weights.get(one.synapses.name))) for one in products(plan, weights, sums)]
+    of_plan = products(plan, weights, sums, getattr(runner, "times", None))
+    found = [(one, one.operand(weights.get(one.synapses.name))) for one in of_plan]
     parts = []
     for names in components(plan):
         ends = [(one, one.synapses.source in names, one.synapses.target in names) for one, _ in found]

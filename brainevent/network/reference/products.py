@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -66,6 +66,7 @@ class Product:
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
+        times: What multiplies spikes (rows, sources) with a matrix that is given, (sources, neurons); None: `jnp.matmul`.
     """
 
     synapses: SynapsePlan
@@ -77,6 +78,7 @@ class Product:
     given: bool
     quantum: np.floating[Any]
     whole: str
+    times: Callable[[Array, Array], Array] | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -233,6 +235,9 @@ class Product:
             return self._visited(windows, weights, delay)
         if delay is not None:
             weights = weights[delay : delay + 1]
+        if self.times is not None and self.given:
+            rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
+            return self.times(rows, weights.reshape(-1, self.neurons))
         if len(windows) == 1:
             return jnp.matmul(windows[0], weights[0], precision=precision)
         return jnp.tensordot(windows, weights, ((0, 2), (0, 1)), precision=precision)
@@ -277,10 +282,16 @@ def _padded(sums: Sums, before: int, after: int) -> Sums:
     return jax.tree.map(lambda x: jnp.pad(x, ((before, after), (0, 0))), sums)
 
 
-def products(plan: Plan, given: Container[str], whole: Mapping[tuple[str, str], str]) -> list[Product]:
+def products(
+    plan: Plan,
+    given: Container[str],
+    whole: Mapping[tuple[str, str], str],
+    times: Callable[[Array, Array], Array] | None = None,
+) -> list[Product]:
     """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
     found = (synapses for synapses in plan.synapses if synapses.targets.size)
-    return [_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found]
+    made = (_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found)
+    return [replace(one, times=times) for one in made]
 
 
 def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Product:

@@ -1,90 +1,238 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The call of a native runner with its derivative, and batches of it: nested `vmap`s become one axis of samples."""
+"""The steps of a component as a primitive of JAX, with its derivative and its batches.
+
+Its derivative is another primitive, which is linear in the tangents of currents, states and parameters; its transpose
+is the call of the steps back. Tangents of weights enter as those of currents: one product over all steps. Nested
+`jax.vmap`s become one axis of samples, which weights need not have: their gradients are then one product, too.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
+import numpy as np
 
-from .cells import Cells
+from ..._compat import (
+    Primitive,
+    ShapedArray,
+    Zero,
+    is_undefined_primal,
+    mlir,
+    new_primitive,
+    primitive_batchers,
+    primitive_jvps,
+    primitive_transposes,
+    symbolic_zero_like,
+)
+from ...errors import NetworkError
+from ..reference.products import Product
+from .cells import Cells, cells_of
 
-__all__ = ["Engine", "batched_call"]
+__all__ = ["Engine", "run_steps"]
 
 Array = Any
 Arrays = Mapping[str, Array]
+Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
 
 class Engine(Protocol):
-    """What runs components natively: forward and backward, each as one call for all samples."""
+    """What runs components natively: forward and backward, each as one call for all samples.
+
+    Of all arrays the first axis is that of samples; arrays that all samples share have one row.
+    """
 
     title: str
 
     def refusal(self, cells: Cells) -> str:
         """Say what it cannot run; nothing if it can run it."""
 
-    def forward(self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
-        """Run all steps; arrays in `batched`, and all results, have samples as their first axis."""
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons), in a way that JAX differentiates."""
 
-    def backward(
-        self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]
-    ) -> dict[str, Array]:
+    def outputs(self, cells: Cells, steps: int) -> Shapes:
+        """Return `cells.outputs(steps)`; residuals, which only the steps back read, may be other arrays."""
+
+    def forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
+        """Run all steps of some samples."""
+
+    def backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps back."""
 
 
-Native = Callable[[int, Arrays, Collection[str]], dict[str, Array]]  # samples, arrays, which of them have samples
-
-
-def batched_call(native: Native, alone: Collection[str], given: Arrays) -> dict[str, Array]:
-    """Call native code for one sample, or for all of a batch at once where `jax.vmap` maps the call.
-
-    Arrays in `alone` have samples in every call: they are repeated where `vmap` does not map them.
-    """
-    return _Level(native, frozenset(alone), None, frozenset()).called(given)
-
-
 @dataclass(frozen=True)
-class _Level:
-    """A call with the samples that the maps around it have made: None at first."""
+class _Call:
+    """What a call is, besides its arrays: static.
 
-    native: Native
-    alone: frozenset[str]
-    size: int | None
-    batched: frozenset[str]
+    `labels` name the arrays; those in `batched` have an axis of `size` samples, and so have all results. Without
+    samples, `size` is None.
+    """
 
-    def called(self, given: Arrays) -> dict[str, Array]:
-        """Call native code, in a way that `vmap` batches."""
-        call = custom_vmap(self._now)
-        call.def_vmap(self._mapped)
-        return call(dict(given))
+    engine: Engine
+    cells: Cells
+    steps: int
+    labels: tuple[str, ...]
+    size: int | None = None
+    batched: frozenset[str] = frozenset()
 
-    def _now(self, given: dict[str, Array]) -> dict[str, Array]:
-        if self.size is not None:
-            return self.native(self.size, given, self.batched)
-        given = {label: x[None] if label in self.alone else x for label, x in given.items()}
-        results = self.native(1, given, self.alone & given.keys())
-        return {label: x[0] for label, x in results.items()}
+    def results(self, shapes: Shapes) -> list[ShapedArray]:
+        """Return the types of results."""
+        samples = () if self.size is None else (self.size,)
+        return [ShapedArray((*samples, *shape), np.dtype(dtype)) for shape, dtype in shapes.values()]
 
-    def _mapped(self, axis_size: int, in_batched: Sequence[Any], given: dict[str, Array]) -> tuple[Any, Any]:
-        """Merge a new axis with the samples so far."""
-        (mapped,) = in_batched
-        inner = 1 if self.size is None else self.size
-        new = {label for label in given if mapped[label] or label in self.batched or label in self.alone}
-        merged = {
-            label: _merged(x, mapped[label], label in self.batched, axis_size, inner) if label in new else x
-            for label, x in given.items()
-        }
-        results = _Level(self.native, self.alone, axis_size * inner, frozenset(new)).called(merged)
-        parts = (axis_size,) if self.size is None else (axis_size, inner)
-        results = {label: x.reshape(*parts, *x.shape[1:]) for label, x in results.items()}
-        return results, dict.fromkeys(results, True)
+    def run(self, run: Callable[..., dict[str, Array]], arrays: Sequence[Array], shapes: Shapes) -> list[Array]:
+        """Run native code."""
+        given = {k: x if k in self.batched else x[None] for k, x in zip(self.labels, arrays, strict=True)}
+        found = run(self.cells, self.steps, self.size or 1, given)
+        return [found[label] if self.size is not None else found[label][0] for label in shapes]
+
+    def with_labels(self, labels: Collection[str], batched: Collection[str], cells: Cells | None = None) -> _Call:
+        """Return a call with other arrays."""
+        found = frozenset(batched) if self.size is not None else frozenset[str]()
+        return replace(self, cells=cells or self.cells, labels=tuple(labels), batched=found)
 
 
-def _merged(x: Array, mapped: bool, sampled: bool, outer: int, inner: int) -> Array:
-    """Return an array with one axis of samples; axes that it lacks are repeated."""
-    x = x if mapped else jnp.broadcast_to(x, (outer, *x.shape))
-    x = x if sampled else jnp.broadcast_to(x[:, None], (outer, inner, *x.shape[1:]))
-    return x.reshape(outer * inner, *x.shape[2:])
+def run_steps(engine: Engine, cells: Cells, steps: int, given: Arrays) -> dict[str, Array]:
+    """Run all steps of a component; `cells` describes the arrays that it takes and returns, by label."""
+    call = _Call(engine, cells, steps, tuple(given))
+    return dict(zip(_outputs(call), _steps.bind(*given.values(), call=call), strict=True))
+
+
+def _outputs(call: _Call) -> Shapes:
+    return call.engine.outputs(call.cells, call.steps)
+
+
+def _floats(call: _Call) -> Shapes:
+    """Return what has tangents: floats that are no residuals."""
+    return {label: of for label, of in _outputs(call).items() if of[1] == "float32" and label[0] != "r"}
+
+
+def _cotangents(call: _Call) -> Shapes:
+    return call.cells.cotangents(call.steps)
+
+
+# ---- batches
+
+
+def _batch(primitive: Primitive, operands: Sequence[Array], axes: Sequence[Any], *, call: _Call) -> Any:
+    """Merge a new axis with that of samples."""
+    outer = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
+    inner = 1 if call.size is None else call.size
+    arrays, batched = [], set()
+    for label, x, axis in zip(call.labels, operands, axes, strict=True):
+        if axis is None and label not in call.batched:
+            arrays.append(x)
+            continue
+        mapped = jnp.broadcast_to(x, (outer, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+        if label not in call.batched:
+            mapped = jnp.broadcast_to(mapped[:, None], (outer, inner, *mapped.shape[1:]))
+        arrays.append(mapped.reshape(outer * inner, *mapped.shape[2:]))
+        batched.add(label)
+    results = primitive.bind(*arrays, call=replace(call, size=outer * inner, batched=frozenset(batched)))
+    samples = (outer,) if call.size is None else (outer, inner)
+    return [x.reshape(*samples, *x.shape[1:]) for x in results], [0] * len(results)
+
+
+# ---- derivatives
+
+
+def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> tuple[list[Array], list[Any]]:
+    """Run the steps with residuals, and return their results with tangents that are linear in those given."""
+    if any(cell.adjoint is not None for cell in call.cells.cells):
+        raise NetworkError(
+            f"simulate: a second derivative, which backend={call.engine.title!r} does not have; build the network with "
+            'backend="jax"'
+        )
+    given = dict(zip(call.labels, primals, strict=True))
+    rates = {k: t for k, t in zip(call.labels, tangents, strict=True) if not isinstance(t, Zero)}
+    places = {cell.place: cell.population.name for cell in call.cells.cells}
+    trained = [(name, k.partition("_")[2]) for p, name in places.items() for k in rates if k.startswith(f"q{p}_")]
+    cells = cells_of(call.cells.component, trained)
+    forward = replace(call, cells=cells)
+    results = dict(zip(_outputs(forward), _steps.bind(*primals, call=forward), strict=True))
+
+    moved = {f"t{label}": rate for label, rate in rates.items() if label[0] in "cxq"}
+    batched = {f"t{label}" for label in call.batched}
+    for j, one in enumerate(cells.products):
+        if f"w{j}" in rates:
+            label = f"t{cells.arriving(j)}"
+            spikes = results[f"z{cells.place(one.synapses.source)}"]
+            sums = _sums(one, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
+            if sums is not None:
+                moved[label] = moved[label] + sums if label in moved else sums
+                batched.add(label)
+    known = {label: x for label, x in given.items() if label[0] not in "cx"}
+    known |= {label: x for label, x in results.items() if label[0] in "zr"}
+    linear = forward.with_labels((*known, *moved), (call.batched | set(results) | batched) & {*known, *moved})
+    along = dict(zip(_floats(linear), _linear.bind(*known.values(), *moved.values(), call=linear), strict=True))
+    outputs = {label: results[label] for label in _outputs(call)}
+    return list(outputs.values()), [along.get(k, symbolic_zero_like(x)) for k, x in outputs.items()]
+
+
+def _sums(one: Product, call: _Call, spikes: Array, weights: Array, *, batched: bool) -> Array | None:
+    """Return what arrives in all steps because of spikes, with other weights; None if nothing does."""
+
+    def sums(spikes: Array, weights: Array) -> Array | None:
+        return one.arriving(spikes, one.operand(weights)).floats
+
+    return sums(spikes, weights) if call.size is None else jax.vmap(sums, (0, 0 if batched else None))(spikes, weights)
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[Any]:
+    """Run the steps back."""
+    known = {k: x for k, x in zip(call.labels, operands, strict=True) if not is_undefined_primal(x)}
+    found = {f"d{k}": x for k, x in zip(_floats(call), cotangents, strict=True) if not isinstance(x, Zero)}
+    back = call.with_labels((*known, *found), (call.batched & known.keys()) | found.keys())
+    results = dict(zip(_cotangents(call), _back.bind(*known.values(), *found.values(), call=back), strict=True))
+    returned = []
+    for label, x in zip(call.labels, operands, strict=True):
+        if not is_undefined_primal(x):
+            returned.append(None)
+            continue
+        found_one = results[f"d{label[1:]}"]
+        if call.size is not None and label not in call.batched:
+            found_one = found_one.sum(0)
+        shared = found_one.shape != x.aval.shape  # a parameter of all neurons
+        returned.append(found_one.sum(-1, keepdims=True) if shared else found_one)
+    return returned
+
+
+def _forward_mode(*_: Any, call: _Call) -> Any:
+    raise NetworkError(
+        f"simulate: a derivative in forward mode (jvp, jacfwd, linearize), which backend={call.engine.title!r} does "
+        'not have; use reverse mode (grad, vjp, jacrev), or build the network with backend="jax"'
+    )
+
+
+def _no_second(*_: Any, call: _Call) -> Any:
+    raise NetworkError(
+        f"simulate: a second derivative, which backend={call.engine.title!r} does not have; build the network with "
+        'backend="jax"'
+    )
+
+
+def _run_steps(*arrays: Array, call: _Call) -> list[Array]:
+    return call.run(call.engine.forward, arrays, _outputs(call))
+
+
+def _run_back(*arrays: Array, call: _Call) -> list[Array]:
+    return call.run(call.engine.backward, arrays, _cotangents(call))
+
+
+def _primitive(name: str, shapes: Callable[[_Call], Shapes], run: Callable[..., Any]) -> Primitive:
+    primitive = new_primitive(name, lambda *_, call: call.results(shapes(call)))
+    primitive_batchers[primitive] = functools.partial(_batch, primitive)
+    mlir.register_lowering(primitive, mlir.lower_fun(run))
+    return primitive
+
+
+_steps = _primitive("network_steps", _outputs, _run_steps)
+_linear = _primitive("network_tangents", _floats, _forward_mode)
+_back = _primitive("network_steps_back", _cotangents, _run_back)
+primitive_jvps[_steps] = _jvp
+primitive_jvps[_linear] = primitive_jvps[_back] = lambda primals, tangents, *, call: _no_second(call=call)
+primitive_transposes[_linear] = _transpose

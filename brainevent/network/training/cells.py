@@ -105,14 +105,14 @@ class Cell:
 class Cells:
     """A component with its forms. Arrays have labels, of which `{p}` is the place of a population, `{j}` of a product.
 
-    Given to the step: "first" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons),
-    parameters "q{p}_{param}" (1,) or (neurons,), states "x{p}_{state}" (neurons,), weights "w{j}": a matrix (delays,
-    sources, neurons), or (1,) or (entries,). Returned by it: spikes "z{p}" (steps, neurons), states "s{p}_{state}" after
-    the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).
+    Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons),
+    parameters "q{p}_{param}" (1,) or (neurons,), states "x{p}_{state}" (neurons,), weights "w{j}" (1,) or (entries,).
+    Returned by it: spikes "z{p}" (steps, neurons), states "s{p}_{state}" after the last step, "o{p}_{state}" after each
+    step, residuals "r{p}_{k}" (steps, neurons).
 
-    The step back is given all of this but currents and states, and cotangents "dz{p}", "ds{p}_{state}" and
-    "do{p}_{state}"; it returns those of currents "dc{p}_{receptor}" (steps, neurons), of states before the first step
-    "dx{p}_{state}", and of parameters "dq{p}_{param}" (neurons,).
+    The step back is given spikes and residuals, all that the step is given but currents and states, and cotangents
+    "dz{p}", "ds{p}_{state}" and "do{p}_{state}"; it returns those of currents "dc{p}_{receptor}" (steps, neurons), of
+    states before the first step "dx{p}_{state}", and of parameters "dq{p}_{param}" (neurons,).
     """
 
     component: Component
@@ -126,6 +126,11 @@ class Cells:
     def place(self, population: str) -> int:
         """Return the place of a population."""
         return next(cell.place for cell in self.cells if cell.population.name == population)
+
+    def arriving(self, j: int) -> str:
+        """Return the label of the currents that a product adds to."""
+        population, receptor = self.products[j].place
+        return f"c{self.place(population)}_{receptor}"
 
     def into(self, cell: Cell, receptor: str) -> list[int]:
         """Return the places of the products into a receptor."""

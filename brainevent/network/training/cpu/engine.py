@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,6 +18,7 @@ from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
 from ..cells import Cells
+from .events import times
 from .text import GROUP, backward_text, forward_text
 
 __all__ = ["CpuLoops"]
@@ -34,20 +36,24 @@ class CpuLoops:
         """Say what these loops cannot run: nothing."""
         return ""
 
-    def forward(
-        self, cells: Cells, steps: int, size: int, given: Mapping[str, Array], batched: Collection[str]
-    ) -> dict[str, Array]:
-        """Run all steps of a batch of `size` samples; arrays in `batched` have samples as their first axis."""
-        operands = _operands(cells, given, batched)
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons): only spikes are visited."""
+        return times(spikes, matrix)
+
+    def outputs(self, cells: Cells, steps: int) -> Shapes:
+        """Return shapes and dtypes of what the steps of a sample return."""
+        return cells.outputs(steps)
+
+    def forward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
+        """Run all steps of some samples."""
+        operands = _operands(cells, given)
         text = forward_text(cells, list(operands), _scalars(cells, operands))
         forms = tuple(cell.forward for cell in cells.cells)
-        return _called("train_forward", text, forms, operands, cells.outputs(steps), size, "")
+        return _called("train_forward", text, forms, operands, cells.outputs(steps), size, "1")
 
-    def backward(
-        self, cells: Cells, steps: int, size: int, given: Mapping[str, Array], batched: Collection[str]
-    ) -> dict[str, Array]:
+    def backward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps back."""
-        operands = _operands(cells, given, batched)
+        operands = _operands(cells, given)
         text = backward_text(cells, list(operands), _scalars(cells, operands))
         forms = tuple(cell.backward for cell in cells.cells)
         own = [f"w{j}.shape[0] > 1" for j in range(len(cells.products))]
@@ -55,11 +61,13 @@ class CpuLoops:
         return _called("train_backward", text, forms, operands, cells.cotangents(steps), size, many)
 
 
-def _operands(cells: Cells, given: Mapping[str, Array], batched: Collection[str]) -> dict[str, Array]:
-    """Return all operands with samples as their first axis, of which there is one if all share the array."""
-    found = {label: x if label in batched else x[None] for label, x in given.items()}
+def _operands(cells: Cells, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Return all operands: weights of dense products as matrices, and the structures of others."""
+    found = dict(given)
     for j, one in enumerate(cells.products):
-        if not one.dense:
+        if one.dense:
+            found[f"w{j}"] = jax.vmap(one.matrix)(given[f"w{j}"])
+        else:
             found |= {f"b{j}": one.starts, f"i{j}": one.synapses.targets.astype(np.int32), f"k{j}": one.which}
     return found
 
@@ -104,6 +112,7 @@ def _compiled(target: LoopTarget) -> NativeTarget:
     from ....backends.numba import target_of
 
     make = importlib.import_module(f"{__package__}.on_kernels").kernel_of
-    kernel = make(target.title, target.text, target.forms, target.arguments, target.many)
+    arguments = dict(zip(target.arguments, (*target.types[0], *target.types[1]), strict=True))
+    kernel = make(target.title, target.text, target.forms, arguments, target.many)
     operands, outs = ([ShapedArray((1,) * ndim, np.dtype(dtype)) for dtype, ndim in types] for types in target.types)
     return target_of(kernel, operands, outs)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numba
@@ -12,6 +12,7 @@ import numpy as np
 
 from ....backends.numba import inner
 from ....backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
+from ....backends.numba.memory import array_at
 from ....event.on_cpu.threads import IN_THREADS
 from ....scalar.form import Form
 from ....scalar.on_numba import compiled_forms
@@ -20,20 +21,21 @@ from .on_loops import back_dense, back_sparse, deliver_dense, deliver_sparse, li
 __all__ = ["kernel_of"]
 
 _loop = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
-_HELPERS = {"np": np, "flush_floats": flush_floats, "restore_floats": restore_floats, "list_spikes": list_spikes}
+_HELPERS: dict[str, Any] = {
+    "np": np,
+    "array_at": array_at,
+    "flush_floats": flush_floats,
+    "restore_floats": restore_floats,
+    "list_spikes": list_spikes,
+}
 _HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse}
 _HELPERS |= {"back_dense": back_dense, "back_sparse": back_sparse}
-_EACH = """
+# Threads get a table of words instead of arrays: it takes Numba a fraction of the time.
+_WHOLE = """
 def {name}({arguments}):
-    for b in prange(z0.shape[0]):
-        sample(np.int64(b), {arguments})
-"""
-_GROUPS = """
-def {name}({arguments}):
-    size, many = z0.shape[0], {many}
-    for number in prange((size + many - 1) // many):
-        k = np.int64(number)
-        group(k * many, min(many, size - k * many), {arguments})
+    table = np.empty({words}, np.int64)
+{filled}
+    run(table, {last}.shape[0], {many})
 """
 
 
@@ -43,19 +45,39 @@ def row(sample: Any, array: Any) -> Any:
     return sample if array.shape[0] > 1 else 0
 
 
-def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Sequence[str], many: str) -> Any:
-    """Return the kernel of a text that defines `sample` or `group`, with the forms that it calls.
+def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[str, tuple[str, int]], many: str) -> Any:
+    """Return the kernel of a text that defines `group(first, count, arrays...)`, with the forms that it calls.
 
-    `many` is how many samples are a group, an expression; nothing if each is run by itself. Samples are run side by
-    side: which thread runs which changes no bit.
+    Arguments are dtypes and dimensions of arrays by name. `many` is how many samples are a group, an expression. Groups
+    are run side by side: which thread runs which changes no bit.
     """
-    scope: dict[str, Any] = {**_HELPERS, "row": row, "prange": numba.prange}
+    filled, arrays, words = list[str](), list[str](), 0
+    for label, (dtype, ndim) in arguments.items():
+        filled.append(f"    table[{words}] = np.int64({label}.ctypes.data)")
+        filled += [f"    table[{words + 1 + axis}] = {label}.shape[{axis}]" for axis in range(ndim)]
+        shape = "".join(f"table[{words + 1 + axis}], " for axis in range(ndim))
+        arrays.append(f"    {label} = array_at(table[{words}], ({shape}), np.{'bool_' if dtype == 'bool' else dtype})")
+        words += 1 + ndim
+    scope: dict[str, Any] = {**_HELPERS, "row": row}
     scope |= {f"be_{form}": function for form, function in compiled_forms(forms, inlined=True).items()}
-    exec(compile(text, f"<{name}>", "exec"), scope)
-    for loop in re.findall(r"^def ((?:step|back)\d+)\(", text, re.MULTILINE):
+    head, _, rest = text.partition("def group(first, count, table):\n")
+    own = "\n".join(["def group(first, count, table):", *arrays, rest])
+    whole = _WHOLE.format(
+        name=name, arguments=", ".join(arguments), words=words, filled="\n".join(filled), many=many, last=label
+    )
+    exec(compile(f"{head}\n{own}\n{whole}", f"<{name}>", "exec"), scope)
+    for loop in re.findall(r"^def ((?:step|back)\d+)\(", head, re.MULTILINE):
         scope[loop] = _loop(scope[loop])
-    made = "group" if many else "sample"
-    scope[made] = inner(scope[made], error_model="numpy")
-    whole = (_GROUPS if many else _EACH).format(name=name, arguments=", ".join(arguments), many=many)
-    exec(compile(whole, f"<{name}>", "exec"), scope)
-    return numba.njit(error_model="numpy", parallel=dict(IN_THREADS))(scope[name])
+    scope["group"] = inner(scope["group"], error_model="numpy")
+    scope["run"] = _in_threads(scope["group"])
+    return numba.njit(error_model="numpy")(scope[name])
+
+
+def _in_threads(group: Any) -> Any:
+    @inner(error_model="numpy", parallel=dict(IN_THREADS))
+    def run(table: Any, size: Any, many: Any) -> None:
+        for number in numba.prange((size + many - 1) // many):
+            first = np.int64(number) * many
+            group(first, min(many, size - first), table)
+
+    return run

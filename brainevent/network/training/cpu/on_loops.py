@@ -9,7 +9,7 @@ import numpy as np
 
 from ....backends.numba import inner
 
-__all__ = ["back_dense", "back_sparse", "deliver_dense", "deliver_sparse", "list_spikes"]
+__all__ = ["add_four", "add_row", "back_dense", "back_sparse", "deliver_dense", "deliver_sparse", "list_spikes"]
 
 _ANY_ORDER = {"reassoc", "contract", "nsz"}  # a sum in vectors: the same order in every run
 
@@ -40,7 +40,7 @@ def add_four(a: Any, b: Any, c: Any, d: Any, sums: Any) -> None:
 
 @inner
 def deliver_dense(weights: Any, delays: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
-    """Add the rows of neurons that spiked, of a matrix for each delay, to the sums of the steps in which they arrive."""
+    """Add rows of neurons that spiked, of a matrix for each delay, to the sums of the steps in which they arrive."""
     whole = count - count % 4
     for which in range(len(delays)):
         matrix, sums = weights[which], ring[(turn + delays[which]) % ring.shape[0]]

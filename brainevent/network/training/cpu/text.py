@@ -31,15 +31,6 @@ def _of_sample(label: str, sample: str = "b") -> str:
     return f"{label}[row({sample}, {label})]"
 
 
-def _known(cells: Cells) -> list[str]:
-    """Return the labels of what both directions are given, besides currents and states."""
-    labels = ["first", *(f"key{cell.place}" for cell in cells.cells)]
-    labels += [f"q{cell.place}_{key}" for cell in cells.cells for key in cell.params]
-    for j, one in enumerate(cells.products):
-        labels += [f"w{j}", *([] if one.dense else _structure(j))]
-    return labels
-
-
 def _structure(j: int) -> list[str]:
     return [f"b{j}", f"i{j}", f"k{j}"]
 
@@ -76,16 +67,16 @@ def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
 
 
 def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
-    """Return the text of `sample(b, *given, *outputs)`, which runs all steps of a sample.
+    """Return the text of `group(first, count, table)`, which runs all steps of one sample.
 
     The first axis of all arrays is that of samples; those that all samples share have one row. Parameters in `scalars`
     have one value.
     """
-    lines, outputs = _Lines(), list(cells.outputs(1))
+    lines = _Lines()
     calls = {cell.place: _forward_of(cells, cell, given, scalars, lines) for cell in cells.cells}
-    lines.add(0, f"def sample({', '.join(['b', *given, *outputs])}):")
-    lines.add(1, "before = flush_floats()", "steps = z0.shape[1]", *_delays(cells))
-    lines.add(1, f"now = np.uint32({_of_sample('first')}[0])")
+    lines.add(0, "def group(first, count, table):")
+    lines.add(1, "b, before, steps = first, flush_floats(), z0.shape[1]", *_delays(cells))
+    lines.add(1, f"now = np.uint32({_of_sample('begin')}[0])")
     for cell in cells.cells:
         p = cell.place
         lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.bool_)")
@@ -149,14 +140,14 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
 
 
 def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
-    """Return the text of `group(sample, count, *given, *outputs)`: all steps back of some samples."""
-    lines, outputs = _Lines(), list(cells.cotangents(1))
+    """Return the text of `group(first, count, *given, *outputs)`: all steps back of some samples."""
+    lines = _Lines()
     calls = {cell.place: _backward_of(cell, given, scalars, lines) for cell in cells.cells}
-    lines.add(0, f"def group({', '.join(['sample', 'count', *given, *outputs])}):")
-    lines.add(1, "before = flush_floats()", "steps = z0.shape[1]", *_delays(cells))
+    lines.add(0, "def group(first, count, table):")
+    lines.add(1, "before, steps = flush_floats(), z0.shape[1]", *_delays(cells))
     for cell in cells.cells:
         lines.add(1, f"g{cell.place} = np.zeros(({GROUP}, {cell.size}), np.float32)")
-    lines.add(1, "for b in range(sample, sample + count):", "    pass")
+    lines.add(1, "for b in range(first, first + count):", "    pass")
     for cell in cells.cells:
         p = cell.place
         lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given)}" for key in cell.float_states))
@@ -165,13 +156,13 @@ def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) 
     for cell in cells.cells:
         p = cell.place
         start = _or_zero(f"dz{p}", given)
-        lines.add(2, "for q in range(count):", "    b = sample + q")
+        lines.add(2, "for q in range(count):", "    b = first + q")
         lines.add(3, f"g{p}[q][:] = {start if start == '0' else start + '[t]'}")
         for j, one in enumerate(cells.products):
             if one.synapses.source == cell.population.name:
                 lines.add(2, *_back_through(cells, j, p))
-    lines.add(2, "for q in range(count):", "    b = sample + q")
-    lines.add(3, f"now = np.uint32({_of_sample('first')}[0] + np.uint32(t))")
+    lines.add(2, "for q in range(count):", "    b = first + q")
+    lines.add(3, f"now = np.uint32({_of_sample('begin')}[0] + np.uint32(t))")
     for cell in cells.cells:
         lines.add(3, calls[cell.place])
     lines.add(1, "restore_floats(before)")
@@ -186,16 +177,16 @@ def _back_through(cells: Cells, j: int, source: int) -> list[str]:
     """Return the lines that add to the cotangents of spikes those that come through a product."""
     one = cells.products[j]
     target, receptor = one.place
-    arrived, weights = f"dc{cells.place(target)}_{receptor}", _of_sample(f"w{j}", "sample")
+    arrived, weights = f"dc{cells.place(target)}_{receptor}", _of_sample(f"w{j}", "first")
     if not one.dense:
         structure = f"({', '.join(_structure(j))})"
-        return [f"back_sparse({weights}, delays{j}, {structure}, {arrived}, sample, count, t, g{source})"]
+        return [f"back_sparse({weights}, delays{j}, {structure}, {arrived}, first, count, t, g{source})"]
     return [
         line
         for which, delay in enumerate(one.delays)
         for line in (
             f"if t + {delay} < steps:",
-            f"    back_dense({weights}[{which}], {arrived}, sample, count, t + {delay}, g{source})",
+            f"    back_dense({weights}[{which}], {arrived}, first, count, t + {delay}, g{source})",
         )
     ]
 
@@ -207,10 +198,10 @@ def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lin
     head = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
     arrays: dict[str, str] = {}
     for k, name in enumerate(cell.residuals):
-        head[f"r_{k}"], arrays[name.text] = f"r{p}_{k}[b][t]", f"r_{k}[k]"
+        head[f"r_{k}"], arrays[name.text] = _of_sample(f"r{p}_{k}") + "[t]", f"r_{k}[k]"
     arrays[adjoint.spike.text] = "False"
     if adjoint.spike in adjoint.reads:
-        head["z"], arrays[adjoint.spike.text] = f"z{p}[b][t]", "z[k] != np.float32(0)"
+        head["z"], arrays[adjoint.spike.text] = _of_sample(f"z{p}") + "[t]", "z[k] != np.float32(0)"
     *of_states, of_spike = adjoint.cotangents
     for key, name in zip(cell.float_states, of_states, strict=True):
         head[f"d_{key}"], arrays[name.text] = f"dx{p}_{key}[b]", f"d_{key}[k]"

@@ -6,8 +6,8 @@
 // found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them.
 
 struct Backward {
-    const void* kept[KEPT];           // (samples, steps, WIDE)
-    const u32* flags[FLAGS];          // (samples, steps, WORDS)
+    const void* kept[KEPT];           // (samples, steps, SAVED)
+    const u32* flags[FLAGS];          // (samples, steps, SAVED / 32)
     const u32* param[PARAMS];         // (1,) or (H,)
     const float* spikes;              // (samples, steps, H): cotangents of spikes
     const float* shown[SHOWN];        // (samples, steps, H): of states that are recorded
@@ -75,6 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
     const u32 block = blockIdx.x % BLOCKS, cluster = blockIdx.x / BLOCKS, first = cluster * SAMPLES;
     const u32 across = warp % ACROSS, part = warp / ACROSS;
     const u32 own = tid % (OWN / 2) * 2, neuron = block * OWN + own, begin_sample = tid / (OWN / 2);
+    const u32 saved = smaller(neuron, SAVED - 2);  // where residuals are
     const bool is_real[2] = {neuron < H, neuron + 1 < H};
     const u32 column[2] = {smaller(neuron, H - 1), smaller(neuron + 1, H - 1)};
 
@@ -115,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             const u64 row = row_of(j, t);
             UNROLLED
             for (u32 k = 0; k < KEPT_COUNT; to += words_of(k++) * THREADS) {
-                if (HALVES >> k & 1) fetch<4>(to + tid, (const unsigned short*)p.kept[k] + row * WIDE + neuron);
-                else fetch<8>(to + tid * 2, (const u32*)p.kept[k] + row * WIDE + neuron);
+                if (HALVES >> k & 1) fetch<4>(to + tid, (const unsigned short*)p.kept[k] + row * SAVED + saved);
+                else fetch<8>(to + tid * 2, (const u32*)p.kept[k] + row * SAVED + saved);
             }
             if constexpr (ANSWERED) {
                 fetch_floats(to + tid * 2, p.spikes + row * H);
@@ -125,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k, to += 2 * THREADS) fetch_floats(to + tid * 2, p.shown[k] + row * H);
             UNROLLED
-            for (u32 k = 0; k < FLAG_COUNT; ++k, to += THREADS) fetch<4>(to + tid, p.flags[k] + row * WORDS + neuron / 32);
+            for (u32 k = 0; k < FLAG_COUNT; ++k, to += THREADS) fetch<4>(to + tid, p.flags[k] + row * (SAVED / 32) + saved / 32);
         }
         end_of_fetches();
     };

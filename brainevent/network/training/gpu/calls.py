@@ -20,12 +20,22 @@ from .layer import Layer
 from .shape import Shape, shape_of
 from .text import kernel_text, pointers
 
-__all__ = ["Arrays", "Kernels", "as_words", "of_words"]
+__all__ = ["Arrays", "Kernels", "as_words", "of_words", "residuals"]
 
 Array = Any
 Arrays = Mapping[tuple[str, int], Any]  # by the name of a field of a kernel's parameter, and the place within it
 
 _THREADS = 256
+
+
+Sizes = list[tuple[tuple[int, ...], str]]
+
+
+def residuals(layer: Layer, steps: int) -> tuple[Sizes, Sizes]:
+    """Return shapes and dtypes of what a sample stores for the way back: numbers; and bits, first those of spikes."""
+    dtypes = ["float16" if half else name.dtype for name, half in zip(layer.kept, layer.halves, strict=True)]
+    bits = (steps, layer.saved // 32), "uint32"
+    return [((steps, layer.saved), dtype) for dtype in dtypes], [bits] * len(layer.flags)
 
 
 @dataclass(frozen=True)
@@ -53,13 +63,11 @@ class Kernels:
     def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
         """Run all steps forward; operands and results have the names of fields."""
         c, shape = self.layer, self.shape("forward")
-        every, wide = (self.batch, steps), shape.wide
+        every = self.batch, steps
+        kept, flags = residuals(c, steps)
         outs: dict[tuple[str, int], Any] = {
-            **{
-                ("kept", k): ((*every, wide), "float16" if half else name.dtype)
-                for k, (name, half) in enumerate(zip(c.kept, c.halves, strict=True))
-            },
-            **{("flags", k): ((*every, wide // 32), "uint32") for k in range(len(c.flags))},
+            **{("kept", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(kept)},
+            **{("flags", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(flags)},
             **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
             **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
         }

@@ -14,7 +14,7 @@ import numpy as np
 from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
 from ..cells import Cell, Cells
-from .calls import Kernels
+from .calls import Kernels, residuals
 from .device import Device, gpu
 from .layer import Layer
 from .runner import Inputs, Outputs, Saved, backward, forward
@@ -23,6 +23,7 @@ __all__ = ["GpuKernels"]
 
 Array = Any
 Arrays = Mapping[str, Array]
+Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
 @dataclass(frozen=True)
@@ -61,32 +62,40 @@ class GpuKernels:
     def _device(self) -> Device:
         return gpu() if self.device is None else self.device
 
-    def forward(self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
-        """Run all steps; arrays in `batched`, and all results, have samples as their first axis."""
+    def times(self, spikes: Array, matrix: Array) -> Array:
+        """Multiply spikes (rows, sources) with a matrix (sources, neurons), in JAX's own precision."""
+        return jnp.matmul(spikes, matrix)
 
-        def run(size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
-            return self._forward(cells, steps, size, given, batched)
+    def outputs(self, cells: Cells, steps: int) -> Shapes:
+        """Return shapes and dtypes of what the steps of a sample return: residuals are those of kernels."""
+        found = {label: of for label, of in cells.outputs(steps).items() if label[0] != "r"}
+        [cell] = cells.cells
+        if cell.adjoint is not None:
+            kept, flags = residuals(_layer(cells, [False] * len(cell.params), fed=()), steps)
+            found |= {f"r0_{k}": of for k, of in enumerate([*kept, *flags])}
+        return found
 
-        return _shared(run, size, given, batched)
+    def forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
+        """Run all steps of some samples."""
 
-    def backward(
-        self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]
-    ) -> dict[str, Array]:
+        def run(size: int, given: Arrays) -> dict[str, Array]:
+            return self._forward(cells, steps, size, given)
+
+        return _side_by_side(run, size, given)
+
+    def backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps back."""
 
-        def run(size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
-            return self._backward(cells, steps, size, given, batched)
+        def run(size: int, given: Arrays) -> dict[str, Array]:
+            return self._backward(cells, steps, size, given)
 
-        return _shared(run, size, given, batched)
+        return _side_by_side(run, size, given)
 
-    def _forward(
-        self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]
-    ) -> dict[str, Array]:
+    def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         [cell] = cells.cells
         fed = [k for k, key in enumerate(cell.receptors) if f"c0_{key}" in given]
-        layer = _layer(cells, _own(cell, given), fed=tuple(fed or [0]))
-        each = _each(size, given, batched)
-        keys = list(cell.receptors)
+        layer = _layer(cells, _own(cell, given), fed=fed or [0])
+        each, keys = _each(size, given), list(cell.receptors)
         currents = [each(f"c0_{keys[k]}") for k in fed] or [jnp.zeros((size, steps, cell.size), np.float32)]
         states = [each(f"x0_{key}") for key in cell.states]
         inputs = Inputs(currents, _matrix(cells, given), states, _params(cell, given), _random(cell, each))
@@ -98,21 +107,15 @@ class GpuKernels:
             found |= {f"r0_{k}": x for k, x in enumerate([*saved.kept, *saved.flags])}
         return found
 
-    def _backward(
-        self, cells: Cells, steps: int, size: int, given: Arrays, batched: Collection[str]
-    ) -> dict[str, Array]:
+    def _backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         [cell] = cells.cells
         shown = [key for key in cell.sampled if f"do0_{key}" in given]
-        layer = _layer(cells, _own(cell, given), fed=range(len(cell.receptors)), shown=shown, answered="dz0" in given)
-        each = _each(size, given, batched)
-        kept = [each(f"r0_{k}") for k in range(len(layer.kept) + len(layer.flags))]
-        saved = Saved(
-            kept[: len(layer.kept)],
-            kept[len(layer.kept) :],
-            _matrix(cells, given),
-            _params(cell, given),
-            _random(cell, each),
-        )
+        fed = range(len(cell.receptors))
+        layer = _layer(cells, _own(cell, given), fed=fed, shown=shown, answered="dz0" in given)
+        each, count = _each(size, given), len(layer.kept)
+        stored = [each(f"r0_{k}") for k in range(count + len(layer.flags))]
+        params, random = _params(cell, given), _random(cell, each)
+        saved = Saved(stored[:count], stored[count:], _matrix(cells, given), params, random)
         nothing = jnp.zeros((size, cell.size), np.float32)
         cotangents = Outputs(
             each("dz0") if layer.answered else None,
@@ -120,60 +123,58 @@ class GpuKernels:
             [each(f"ds0_{key}") if f"ds0_{key}" in given else nothing for key in cell.states],
         )
         found = backward(layer, self._device, saved, cotangents, steps)
-        named = zip(cell.receptors, found.currents, strict=True)
-        result = {f"dc0_{key}": x for key, x in named}
+        result = {f"dc0_{key}": x for key, x in zip(cell.receptors, found.currents, strict=True)}
         result |= {f"dx0_{key}": x for key, x in zip(cell.states, found.states, strict=True) if x is not None}
         return result | {f"dq0_{key}": x for key, x in zip(cell.params, found.params, strict=True) if x is not None}
 
 
-Run = Callable[[int, Arrays, Collection[str]], dict[str, Array]]
+Run = Callable[[int, Arrays], dict[str, Array]]
 
 
-def _shared(run: Run, size: int, given: Arrays, batched: Collection[str]) -> dict[str, Array]:
+def _side_by_side(run: Run, size: int, given: Arrays) -> dict[str, Array]:
     """Run samples that share weights and parameters together; others one after another."""
-    if not any(label in batched for label in given if label[0] in "wq"):
-        return run(size, given, batched)
-    own = {label: x for label, x in given.items() if label in batched}
-    others = {label: x for label, x in given.items() if label not in batched}
+    if all(len(x) == 1 for label, x in given.items() if label[0] in "wq"):
+        return run(size, given)
+    own = {label: x for label, x in given.items() if len(x) > 1}
+    shared = {label: x for label, x in given.items() if len(x) == 1}
 
     def one(sample: dict[str, Array]) -> dict[str, Array]:
-        alone = {label: x if label[0] in "wq" else x[None] for label, x in sample.items()}
-        results = run(1, others | alone, [label for label in alone if label[0] not in "wq"])
+        results = run(1, shared | {label: x[None] for label, x in sample.items()})
         return {label: x[0] for label, x in results.items()}
 
     return dict(jax.lax.map(one, own))
 
 
-def _each(size: int, given: Arrays, batched: Collection[str]) -> Callable[[str], Array]:
-    """Return a function that returns an array with an axis of samples."""
+def _each(size: int, given: Arrays) -> Callable[[str], Array]:
+    """Return a function that returns an array with a row for each sample."""
 
     def each(label: str) -> Array:
         x = given[label]
-        return x if label in batched else jnp.broadcast_to(x, (size, *x.shape))
+        return x if len(x) == size else jnp.broadcast_to(x, (size, *x.shape[1:]))
 
     return each
 
 
 def _matrix(cells: Cells, given: Arrays) -> Array | None:
-    return given["w0"][0] if cells.products else None
+    return cells.products[0].matrix(given["w0"][0])[0] if cells.products else None
 
 
 def _params(cell: Cell, given: Arrays) -> list[Array]:
     """Return parameters: those that all neurons share have no axis."""
-    found = [given[f"q0_{key}"] for key in cell.params]
+    found = [given[f"q0_{key}"][0] for key in cell.params]
     return [x if x.size > 1 else x.reshape(()) for x in found]
 
 
 def _own(cell: Cell, given: Arrays) -> tuple[bool, ...]:
     """Say of each parameter whether each neuron has its own."""
-    return tuple(given[f"q0_{key}"].size > 1 for key in cell.params)
+    return tuple(given[f"q0_{key}"].shape[-1] > 1 for key in cell.params)
 
 
 def _random(cell: Cell, each: Callable[[str], Array]) -> Array | None:
     """Return the first step and the keys of each sample, (size, 3), if the rule draws random numbers."""
     if not cell.population.rule.random:
         return None
-    return jnp.concatenate([each("first"), each("key0")], -1)
+    return jnp.concatenate([each("begin"), each("key0")], -1)
 
 
 def _layer(

@@ -12,8 +12,8 @@ struct Forward {
     const uint4* weights;
     const float* quantum;             // (1,)
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
-    void* kept[KEPT];                 // (samples, steps, WIDE): what the way back reads
-    u32* flags[FLAGS];                // (samples, steps, WORDS): spikes, and other bits that the way back reads
+    void* kept[KEPT];                 // (samples, steps, SAVED): what the way back reads
+    u32* flags[FLAGS];                // (samples, steps, SAVED / 32): spikes, and other bits that the way back reads
     u32* end[STATES];                 // (samples, H)
     u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
     u32 steps, samples;
@@ -126,7 +126,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             rule_forward(state[j], arriving, param, random_of(p.random, smaller(first + tid / OWN + j * STRIDE, p.samples - 1), neuron, t), kept, flag);
             UNROLLED
             for (u32 k = 0; k < KEPT_COUNT; ++k) {
-                const u64 to = (u64)(row[j] + t) * WIDE + neuron;
+                const u64 to = (u64)(row[j] + t) * SAVED + neuron;
+                if (neuron >= SAVED) continue;
                 if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
                 else ((u32*)p.kept[k])[to] = kept[k];
             }
@@ -145,7 +146,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             if constexpr (PRODUCT) spikes[t % SLOTS * SLOT + word_of(within, block * OWN_WORDS + own)] = mine[0];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k)
-                p.flags[k][((u64)sample * p.steps + t) * WORDS + block * OWN_WORDS + own] = mine[k];
+                if (block * OWN_WORDS + own < SAVED / 32)
+                    p.flags[k][((u64)sample * p.steps + t) * (SAVED / 32) + block * OWN_WORDS + own] = mine[k];
         }
         if constexpr (PRODUCT) BLOCK_MEET;
 #if CLUSTER > 1

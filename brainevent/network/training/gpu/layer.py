@@ -36,6 +36,11 @@ class Layer:
     rounded: bool = False
 
     @property
+    def saved(self) -> int:
+        """How many neurons there are with those that fill the last word of bits."""
+        return -(-self.neurons // 32) * 32
+
+    @property
     def has_product(self) -> bool:
         """Whether the population projects to itself."""
         return self.into is not None

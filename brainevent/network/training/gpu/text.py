@@ -79,6 +79,7 @@ def _constants(layer: Layer, shape: Shape) -> str:
     numbers = {
         "H": layer.neurons,
         "WIDE": shape.wide,
+        "SAVED": layer.saved,
         "OWN": shape.own,
         "BLOCKS": shape.blocks,
         "SAMPLES": shape.samples,
