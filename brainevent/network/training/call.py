@@ -188,7 +188,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[A
     found = {f"d{k}": x for k, x in zip(_floats(call), cotangents, strict=True) if not isinstance(x, Zero)}
     back = call.with_labels((*known, *found), (call.batched & known.keys()) | found.keys())
     results = dict(zip(_cotangents(call), _back.bind(*known.values(), *found.values(), call=back), strict=True))
-    returned = []
+    returned: list[Array | None] = []
     for label, x in zip(call.labels, operands, strict=True):
         if not is_undefined_primal(x):
             returned.append(None)

@@ -68,6 +68,7 @@ class Kernels:
         outs: dict[tuple[str, int], Any] = {
             **{("kept", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(kept)},
             **{("flags", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(flags)},
+            ("spikes", 0): ((*every, c.neurons), "float32"),
             **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
             **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
         }
@@ -132,7 +133,7 @@ class KernelTarget:
 
     def _alignment(self, field: str) -> int:
         """Return how many bytes must divide the address of a field's arrays: what is read at once."""
-        if field in ("spikes", "shown"):
+        if self.shape.way == "backward" and field in ("spikes", "shown"):
             return 4 if self.kernels.layer.neurons % 2 else 8
         return {"weights": 16, "scratch": 16, "kept": 8}.get(field, 4)
 

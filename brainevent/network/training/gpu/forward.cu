@@ -14,6 +14,7 @@ struct Forward {
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
     void* kept[KEPT];                 // (samples, steps, SAVED): what the way back reads
     u32* flags[FLAGS];                // (samples, steps, SAVED / 32): spikes, and other bits that the way back reads
+    float* spikes;                    // (samples, steps, H): 1 or 0
     u32* end[STATES];                 // (samples, H)
     u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
     u32 steps, samples;
@@ -131,6 +132,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
                 if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
                 else ((u32*)p.kept[k])[to] = kept[k];
             }
+            if (is_real) p.spikes[(u64)(row[j] + t) * H + column] = flag[0] ? 1.0f : 0.0f;
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k)
                 if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];

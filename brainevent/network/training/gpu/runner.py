@@ -15,7 +15,7 @@ import numpy as np
 from .calls import Kernels, as_words, of_words
 from .device import Device
 from .layer import Layer
-from .weights import backward_weights, forward_weights, power_of_two, product, quantum_of, unpacked
+from .weights import backward_weights, forward_weights, power_of_two, product, quantum_of
 
 __all__ = ["Inputs", "Outputs", "Saved", "backward", "forward", "run_layer"]
 
@@ -88,7 +88,7 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
     shown = [of_words(found["shown", k], c.states[place].dtype) for k, place in enumerate(c.shown)]
     flags = [found["flags", k] for k in range(len(c.flags))]
     kept = [found["kept", k] for k in range(len(c.kept))]
-    outputs = Outputs(unpacked(flags[0], c.neurons, np.float32), shown, states)
+    outputs = Outputs(found["spikes", 0], shown, states)
     return outputs, Saved(kept, flags, inputs.weights, inputs.params, inputs.random)
 
 
@@ -131,8 +131,13 @@ def _of_weights(layer: Layer, spikes: Array, arriving: Array) -> Array:
 
     Both have few enough bits that products of tensor cores are exact.
     """
-    before = unpacked(spikes[:, : max(0, arriving.shape[1] - layer.delay)], layer.neurons, np.float32)
+    before = spikes[:, : max(0, arriving.shape[1] - layer.delay)]
     return product(before, arriving[:, layer.delay :])
+
+
+def _run_forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, tuple[Saved, Array]]:
+    outputs, saved = forward(layer, device, inputs)
+    return outputs, (saved, outputs.spikes)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -141,12 +146,13 @@ def run_layer(layer: Layer, device: Device, inputs: Inputs) -> Outputs:
     return forward(layer, device, inputs)[0]
 
 
-def _run_backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs) -> tuple[Inputs]:
+def _run_backward(layer: Layer, device: Device, stored: tuple[Saved, Array], cotangents: Outputs) -> tuple[Inputs]:
+    saved, spikes = stored
     found = backward(layer, device, saved, cotangents, cotangents.spikes.shape[1])
     weights = None
     if layer.into is not None:
         [arriving] = [x for k, x in zip(layer.fed, found.currents, strict=True) if k == layer.into]
-        weights = _of_weights(layer, saved.flags[0], arriving)
+        weights = _of_weights(layer, spikes, arriving)
     params = [
         None if sums is None else sums.sum((0,) if own else (0, 1)).reshape(jnp.shape(x))
         for sums, x, own in zip(found.params, saved.params, layer.per_neuron, strict=True)
@@ -154,4 +160,4 @@ def _run_backward(layer: Layer, device: Device, saved: Saved, cotangents: Output
     return (replace(found, weights=weights, params=params),)
 
 
-run_layer.defvjp(forward, _run_backward)
+run_layer.defvjp(_run_forward, _run_backward)

@@ -19,7 +19,7 @@ _LONGEST_WAIT = 20_000_000_000  # nanoseconds
 _FIELDS = {  # addresses in the parameter of a kernel, and the constant that says how many there are
     "forward": {
         "current": "CURRENT_ROOM", "begin": "STATES", "param": "PARAMS", "weights": "", "quantum": "", "random": "",
-        "kept": "KEPT", "flags": "FLAGS", "end": "STATES", "shown": "SHOWN",
+        "kept": "KEPT", "flags": "FLAGS", "spikes": "", "end": "STATES", "shown": "SHOWN",
     },
     "backward": {
         "kept": "KEPT", "flags": "FLAGS", "param": "PARAMS", "spikes": "", "shown": "SHOWN", "end": "FLOATS",

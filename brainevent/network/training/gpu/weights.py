@@ -11,7 +11,7 @@ import numpy as np
 
 from .shape import Shape
 
-__all__ = ["backward_weights", "forward_weights", "power_of_two", "product", "quantum_of", "unpacked"]
+__all__ = ["backward_weights", "forward_weights", "power_of_two", "product", "quantum_of"]
 
 Array = Any
 
@@ -62,12 +62,6 @@ def backward_weights(weights: Array, quantum: Array, scale: Array, shape: Shape)
     sources, targets = (shape.blocks, across, 2, 2, 8), (shape.parts, -1, 2, 4, 2)
     ordered = exact.reshape(*sources, *targets)  # block, across, tile, row, lane; part, step, high, lane, element
     return ordered.transpose(0, 5, 1, 6, 2, 4, 8, 7, 3, 9).astype(np.float16)
-
-
-def unpacked(bits: Array, neurons: int, dtype: Any) -> Array:
-    """Return bits (..., words) as numbers (..., neurons)."""
-    found = bits[..., None] >> jnp.arange(32, dtype=np.uint32) & 1
-    return found.astype(dtype).reshape(*bits.shape[:-1], -1)[..., :neurons]
 
 
 def product(before: Array, after: Array) -> Array:
