@@ -33,6 +33,7 @@ from benchmarks import (
     overhead,
     plasticity,
     start,
+    training,
     tuned,
     vmap,
 )
@@ -72,6 +73,7 @@ BENCHMARKS = (
     Benchmark("microcircuit_statistics", "how PD14 fires, of ten seeds", "cpu", microcircuit_statistics.measure_rows),
     Benchmark("flywire", "wall time over the network's time, a connectome", "cpu", flywire.measure_rows),
     Benchmark("network_costs", "what a network costs besides its steps", "cpu", network_costs.measure_rows),
+    Benchmark("training", "a step of training of a recurrent network", "cpu", training.measure_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
     Benchmark("gpu_start", "a new process, up to a kernel's first result", "gpu", gpu_start.measure_rows),
@@ -93,5 +95,6 @@ BENCHMARKS = (
     Benchmark("gpu_flywire", "wall time over the network's time, a connectome", "gpu", flywire.measure_gpu_rows),
     Benchmark("gpu_energy", "the energy of a synaptic event of PD14", "gpu", energy.measure_rows),
     Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
+    Benchmark("gpu_training", "a step of training of a recurrent network", "gpu", training.measure_gpu_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

@@ -46,6 +46,14 @@ class NumbaEngine:
         with self._whole() as memory:
             return memory.state
 
+    @property
+    def runner(self) -> Any:
+        """What runs the components of this network in `simulate`."""
+        from ..training.cpu.engine import CpuLoops
+        from ..training.runner import NativeRunner
+
+        return NativeRunner(CpuLoops())
+
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
         with self.lock:

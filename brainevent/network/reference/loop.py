@@ -24,6 +24,7 @@ from .update import updated
 __all__ = ["run_component"]
 
 Array = Any
+_UNROLLED = 8  # turns of a loop on a GPU
 Tree = Mapping[str, Mapping[str, Array]]
 State = tuple[Tree, Array, Mapping[str, Array]]  # of neurons; the number of the step; what steps fill
 Rows = tuple[dict[str, Array], dict[str, Array]]  # spikes of populations, and what is recorded
@@ -136,12 +137,21 @@ class _Loop:
         c, given = self.component, self.given
         most = min((one.delays[0] for one in c.products), default=1)
         block = next(k for k in range(min(most, steps), 0, -1) if steps % k == 0)
-        blocks = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), (given.currents, given.whole))
+        rows = given.currents, given.whole
+        body = self._turn
+        if block > 1:
+            rows = jax.tree.map(lambda x: x.reshape(-1, block, *x.shape[1:]), rows)
+            body = functools.partial(self._block, block)
         past = {p.name: jnp.zeros((c.depth(p.name), p.size), c.dtype) for p in c.populations if c.depth(p.name)}
+        if block == 1:  # XLA copies a row that is not a vector
+            past = {name: rows[0] if len(rows) == 1 else rows for name, rows in past.items()}
         start = past, (given.states, jnp.asarray(given.step, np.uint32), given.filled)
-        body = functools.partial(self._block, block)
-        (last, (states, _, filled)), rows = jax.lax.scan(body, start, blocks, length=steps // block)
-        spikes, recorded = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), rows)
+        turns = steps // block
+        (last, (states, _, filled)), found = jax.lax.scan(body, start, rows, turns, unroll=_unroll(turns))
+        if block > 1:
+            found = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), found)
+        last = {name: rows.reshape(-1, c.size(name)) for name, rows in last.items()}
+        spikes, recorded = found
         recorded |= {f"{name}.spikes": spikes[name] for name in c.outputs.wanted.spikes}
         return Ran({name: spikes[name] for name in self.listed}, last, recorded, filled, states)
 
@@ -150,20 +160,30 @@ class _Loop:
         weights = self.given.weights
         return [(one, one.operand(weights.get(one.synapses.name))) for one in self.component.products]
 
+    def _turn(self, carry: Any, given: Any) -> tuple[Any, Rows]:
+        """Run one step, given what arrives in it from elsewhere, (neurons,)."""
+        past, state = carry
+        arriving = self._arriving(past, jax.tree.map(lambda x: x[None], given), 1)
+        state, (spikes, recorded) = self._step(state, jax.tree.map(lambda x: x[0], arriving))
+        past = {n: spikes[n] if rows.ndim == 1 else _ending(rows, spikes[n][None]) for n, rows in past.items()}
+        return (past, state), self._returned(spikes, recorded)
+
     def _block(self, count: int, carry: Any, given: Any) -> tuple[Any, Rows]:
         """Run the steps of a block, given what arrives in it from elsewhere, (count, neurons)."""
         past, state = carry
+        arriving = self._arriving(past, given, count)
+        state, (spikes, recorded) = jax.lax.scan(self._step, state, arriving, unroll=_unroll(count))
+        past = {name: _ending(rows, spikes[name]) for name, rows in past.items()}
+        return (past, state), self._returned(spikes, recorded)
+
+    def _arriving(self, past: Mapping[str, Array], given: Any, count: int) -> dict[Receptor, Sums]:
+        """Return all that arrives in some steps, (count, neurons): from elsewhere, and because of earlier spikes."""
         parts = [(place, Sums(None, x)) for place, x in given[0].items()]
         parts += [(place, Sums(x, None)) for place, x in given[1].items()]
-        parts += [(one.place, one.within(past[one.synapses.source], w, count)) for one, w in self._operands]
-        arriving = {place: added(sums for other, sums in parts if other == place) for place, _ in parts}
-        if count == 1:
-            state, row = self._step(state, jax.tree.map(lambda x: x[0], arriving))
-            spikes, recorded = jax.tree.map(lambda x: x[None], row)
-        else:
-            state, (spikes, recorded) = jax.lax.scan(self._step, state, arriving)
-        past = {name: jnp.concatenate([rows, spikes[name]])[-len(rows) :] for name, rows in past.items()}
-        return (past, state), self._returned(spikes, recorded)
+        for one, operand in self._operands:
+            spikes = past[one.synapses.source].reshape(-1, one.sources)
+            parts.append((one.place, one.within(spikes, operand, count)))
+        return {place: added(sums for other, sums in parts if other == place) for place, _ in parts}
 
     def _step(self, state: State, arriving: Mapping[Receptor, Sums]) -> tuple[State, Rows]:
         """Run a step: states, spikes, and what is recorded."""
@@ -188,9 +208,21 @@ class _Loop:
         return rows if self.given.fine is None else in_place_of(self.given.fine, rows)
 
 
+def _ending(before: Array, after: Array) -> Array:
+    """Return the last rows of two arrays of which one follows the other, as many as the first one has."""
+    rows = len(before)
+    return after[-rows:] if len(after) >= rows else jnp.concatenate([before[len(after) :], after])
+
+
+def _unroll(length: int) -> int:
+    """Return how many turns of a loop XLA gets as one: on a GPU it launches each one, which costs time."""
+    most = _UNROLLED if jax.default_backend() == "gpu" else 1
+    return next(k for k in range(most, 0, -1) if length % k == 0)
+
+
 def in_unit(sums: Sums, quantum: np.floating[Any]) -> Array:
     """Return what arrives at a receptor in its unit."""
-    found = [] if sums.floats is None else [sums.floats]
-    if sums.whole is not None:
-        found.insert(0, sums.whole.astype(quantum.dtype) * quantum)
-    return functools.reduce(jnp.add, found, quantum.dtype.type(0)) if len(found) != 1 else found[0]
+    if sums.whole is None:
+        return quantum.dtype.type(0) if sums.floats is None else sums.floats
+    whole = sums.whole.astype(quantum.dtype) * quantum
+    return whole if sums.floats is None else whole + sums.floats

@@ -77,7 +77,7 @@ class Passes:
             p.name: {key: jnp.asarray(state.neurons[p.name][key], p.state[key].dtype) for key in p.state}
             for p in self.plan.populations
         }
-        whole, floats = {}, {}
+        whole, floats = dict[Receptor, Array](), dict[Receptor, Array]()
         for place in self.plan.receptors():
             sums = state.arriving[place[0]][place[1]]
             if complete or isinstance(sums, Tracer) or np.any(sums):
@@ -93,7 +93,8 @@ class Passes:
 
     def run(self, before: Between, inputs: Mapping[str, Array], steps: int) -> tuple[Between, dict[str, Array]]:
         """Run some steps, given the inputs of receptors, (steps, neurons) or (steps, 1)."""
-        spikes, last, neurons, filled, rows = {}, {}, {}, {}, {}
+        spikes, last, filled, rows = (dict[str, Array]() for _ in range(4))
+        neurons = dict[str, Mapping[str, Array]]()
         for component in self.components:
             ran = self.runner(component, self._given(component, before, inputs, spikes, steps), steps)
             spikes |= ran.spikes
@@ -117,7 +118,7 @@ class Passes:
         steps: int,
     ) -> Given:
         """Return what a component runs with, after all those whose spikes it receives."""
-        currents, whole = {}, {}
+        currents, whole = dict[Receptor, Array](), dict[Receptor, Array]()
         for p in component.populations:
             for receptor, quantum in p.quanta.items():
                 place, label = (p.name, receptor), f"{p.name}.{receptor}"
@@ -130,11 +131,12 @@ class Passes:
                 parts += [inputs[label]] if label in inputs else []
                 currents |= {place: functools.reduce(jnp.add, parts)} if parts else {}
         names = [p.name for p in component.populations]
-        of_these = [{name: tree[name] for name in names} for tree in (self.params, before.neurons, self.keys)]
+        params, states = ({name: tree[name] for name in names} for tree in (self.params, before.neurons))
+        keys = {name: self.keys[name] for name in names}
         inner = {one.synapses.name for one in component.products}
         weights = {name: weights for name, weights in self.weights.items() if name in inner}
         filled = {label: before.filled[label] for label in component.outputs.start()}
-        return Given(currents, whole, weights, *of_these, before.step, filled, self.fine)
+        return Given(currents, whole, weights, params, states, keys, before.step, filled, self.fine)
 
     def _from_others(self, component: Component, place: Receptor, spikes: Mapping[str, Array]) -> Sums:
         """Return what arrives at a receptor because of spikes of other components."""

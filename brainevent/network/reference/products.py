@@ -66,7 +66,7 @@ class Product:
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
-        times: What multiplies spikes (rows, sources) with a matrix that is given, (sources, neurons); None: `jnp.matmul`.
+        times: What multiplies spikes (rows, sources) with a given matrix (sources, neurons); None: `jnp.matmul`.
     """
 
     synapses: SynapsePlan
@@ -117,8 +117,8 @@ class Product:
         if self.all_to_all:
             return weights.reshape(shape) if weights.size > 1 else jnp.broadcast_to(weights, shape)
         if isinstance(weights, np.ndarray):
-            each = np.broadcast_to(weights, self.synapses.targets.shape)
-            return np.bincount(self.elements, each, math.prod(shape)).astype(weights.dtype).reshape(shape)
+            of_each = np.broadcast_to(weights, self.synapses.targets.shape)
+            return np.bincount(self.elements, of_each, math.prod(shape)).astype(weights.dtype).reshape(shape)
         each = jnp.broadcast_to(weights, self.synapses.targets.shape)
         zeros = jnp.zeros(math.prod(shape), each.dtype)
         places = self.elements.astype(np.int32)
@@ -148,7 +148,7 @@ class Product:
         numbers, dtype = self.synapses.weights.astype(np.int64), self.quantum.dtype
         if self.whole != "int32":
             return [numbers.astype(dtype)]
-        planes, base = [], 1 << self._bits
+        planes, base = list[Array](), 1 << self._bits
         while numbers.any() or not planes:
             digits = (numbers + base // 2) % base - base // 2
             planes.append(digits.astype(dtype))
@@ -179,6 +179,9 @@ class Product:
         steps = len(spikes)
         if len(self.delays) > _FEW:
             return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
+        if self.times is not None:  # sums are shorter than rows of spikes: these stay where they are
+            all_ = (self._sums(spikes[None], operand, k) for k in range(len(self.delays)))
+            return added(_shifted(one, delay) for one, delay in zip(all_, self.delays, strict=True))
         parts = [
             _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
             for k, delay in enumerate(self.delays)
@@ -203,6 +206,8 @@ class Product:
     def _windows(self, spikes: Array, end: int, count: int) -> Array:
         """Return the spikes of which each delay is due in the steps from `end` on: (delays, count, sources)."""
         first, last = end - self.depth, end - self.delays[0]
+        if len(self.delays) == 1:
+            return spikes[None, first : first + count]
         if count == 1 and len(self.delays) == last - first + 1:
             return jnp.flip(spikes[first : last + 1], 0)[:, None]
         return jnp.stack([spikes[end - delay : end - delay + count] for delay in self.delays])
@@ -238,6 +243,8 @@ class Product:
         if self.times is not None and self.given:
             rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
             return self.times(rows, weights.reshape(-1, self.neurons))
+        if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
+            return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
         if len(windows) == 1:
             return jnp.matmul(windows[0], weights[0], precision=precision)
         return jnp.tensordot(windows, weights, ((0, 2), (0, 1)), precision=precision)
@@ -275,6 +282,11 @@ def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any
         return functools.reduce(jnp.add, scaled) * product.quantum
 
     return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
+
+
+def _shifted(sums: Sums, steps: int) -> Sums:
+    """Return sums as they arrive some steps later."""
+    return jax.tree.map(lambda x: jnp.pad(x[: max(0, len(x) - steps)], ((min(steps, len(x)), 0), (0, 0))), sums)
 
 
 def _padded(sums: Sums, before: int, after: int) -> Sums:

@@ -56,6 +56,12 @@ def simulate(
     Weights in `params` count as they are: they are not rounded to multiples of a quantum, unlike those of a build.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
+    A simulation that was built with `backend="numba"` runs populations whose spikes return to them, and all others with
+    a state, in native code: all steps forward in one call and all steps back in another, the samples of `jax.vmap` in
+    threads. This has gradients, `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second derivatives.
+    Populations of float64, and those that receive from each other with weights that are not in `params`, run in plain
+    JAX; so do rules without an adjoint: `Simulation.explain` says which, and why.
+
     A simulation that was built with `backend="cuda"` runs its kernel within JAX's program, with the same bits as its
     method `run`. It has no derivatives, the keys of the build, and the means of `random.poisson` that are one for a
     population are those of the build as well. With other weights in `params` it does what a build with these weights
@@ -65,8 +71,8 @@ def simulate(
     its trace, and their memory.
 
     Args:
-        sim: A simulation that was built with `backend="jax"` or `"cuda"`, or a plan. The simulation itself does not
-            change.
+        sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
+            does not change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
@@ -199,19 +205,14 @@ def _plan(sim: Any) -> Plan:
     if engine_name(sim.engine) not in ("jax", "numba"):
         raise NetworkError(
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
-            'build it with backend="numba", "jax", or "cuda" on a GPU, or call its method run'
+            'build it with backend="jax", "numba", or "cuda" on a GPU, or call its method run'
         )
     return sim.engine.plan  # with the weights of now
 
 
 def _runner(sim: Any) -> Runner:
-    """Return what runs the components of a simulation."""
-    if isinstance(sim, Plan) or engine_name(sim.engine) != "numba":
-        return run_component
-    from ..training.cpu.engine import CpuLoops
-    from ..training.runner import NativeRunner
-
-    return NativeRunner(CpuLoops())
+    """Return what runs the components of a simulation: that of its engine, if it has one."""
+    return getattr(getattr(sim, "engine", None), "runner", run_component)
 
 
 def _in_chunks(

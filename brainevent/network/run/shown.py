@@ -16,6 +16,7 @@ from ..engine import Engine
 from ..engines import engine_name
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights
+from ..training.rules import in_training
 from .report import Text, reported
 
 __all__ = ["Shown", "explained"]
@@ -100,6 +101,8 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
     if form.functions:
         counts = [f"be_{f.name} ({len(list(f.all_lines()))} lines)" for f in form.functions]
         tail.append(f"functions: {', '.join(counts)}")
+    if backend == "numba":
+        tail.append(f"gradients: {in_training(rule)}")
     return "\n".join([*head, *body, *tail])
 
 

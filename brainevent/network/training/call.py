@@ -165,7 +165,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
             if sums is not None:
                 moved[label] = moved[label] + sums if label in moved else sums
                 batched.add(label)
-    known = {label: x for label, x in given.items() if label[0] not in "cx"}
+    known = {label: x for label, x in given.items() if label[0] not in "cxf"}
     known |= {label: x for label, x in results.items() if label[0] in "zr"}
     linear = forward.with_labels((*known, *moved), (call.batched | set(results) | batched) & {*known, *moved})
     along = dict(zip(_floats(linear), _linear.bind(*known.values(), *moved.values(), call=linear), strict=True))
@@ -188,7 +188,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[A
     found = {f"d{k}": x for k, x in zip(_floats(call), cotangents, strict=True) if not isinstance(x, Zero)}
     back = call.with_labels((*known, *found), (call.batched & known.keys()) | found.keys())
     results = dict(zip(_cotangents(call), _back.bind(*known.values(), *found.values(), call=back), strict=True))
-    returned: list[Array | None] = []
+    returned: list[Any] = []
     for label, x in zip(call.labels, operands, strict=True):
         if not is_undefined_primal(x):
             returned.append(None)

@@ -105,10 +105,10 @@ class Cell:
 class Cells:
     """A component with its forms. Arrays have labels, of which `{p}` is the place of a population, `{j}` of a product.
 
-    Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons),
-    parameters "q{p}_{param}" (1,) or (neurons,), states "x{p}_{state}" (neurons,), weights "w{j}" (1,) or (entries,).
-    Returned by it: spikes "z{p}" (steps, neurons), states "s{p}_{state}" after the last step, "o{p}_{state}" after each
-    step, residuals "r{p}_{k}" (steps, neurons).
+    Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons), parameters
+    "q{p}_{param}" (1,) or (neurons,), states "x{p}_{state}" (neurons,), weights "w{j}" (1,) or (entries,); and perhaps
+    "fine" bool (1,): unless it holds, spikes are NaN. Returned by it: spikes "z{p}" (steps, neurons), states
+    "s{p}_{state}" after the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).
 
     The step back is given spikes and residuals, all that the step is given but currents and states, and cotangents
     "dz{p}", "ds{p}_{state}" and "do{p}_{state}"; it returns those of currents "dc{p}_{receptor}" (steps, neurons), of

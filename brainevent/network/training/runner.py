@@ -47,6 +47,8 @@ class NativeRunner:
 def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
     """Return all arrays by label."""
     found: dict[str, Array] = {"begin": jnp.asarray(given.step, np.uint32).reshape(1)}
+    if given.fine is not None:
+        found["fine"] = given.fine.reshape(1)
     for cell in cells.cells:
         p, name = cell.place, cell.population.name
         found[f"key{p}"] = jnp.asarray(given.keys[name], np.uint32)
@@ -70,8 +72,8 @@ def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:
         sampled[name] = {key: results[f"o{p}_{key}"] for key in cell.sampled}
         states[name] = {key: results[f"s{p}_{key}"] for key in cell.states}
     last = {name: _ending(all_, component.depth(name)) for name, all_ in spikes.items() if component.depth(name)}
-    if given.fine is not None:
-        spikes, sampled = in_place_of(given.fine, (spikes, sampled))
+    if given.fine is not None:  # spikes are so already
+        sampled = in_place_of(given.fine, sampled)
     rows, filled = component.outputs.whole(given.filled, given.step, sampled, spikes)
     return Ran({name: spikes[name] for name in component.sends}, last, rows, filled, states)
 

@@ -332,7 +332,7 @@ def test_checkpoints_change_no_gradient(chunk):
     params = {"a->b.syn": initial_params(plan)["a->b.syn"]}
     expected = jax.jit(jax.value_and_grad(lambda params: loss(params, plan)))(params)
     found = jax.jit(jax.value_and_grad(lambda params: loss(params, plan, checkpoint_every=chunk)))(params)
-    close(found, expected, rtol=1e-4, atol=1e-7)
+    close(found, expected, rtol=1e-4, atol=1e-7 * float(jnp.abs(expected[1]["a->b.syn"]).max()))
 
 
 def one_neuron(quantum=0.25, threshold=1.0):

@@ -15,28 +15,31 @@ from .on_loops import add_four, add_row
 
 __all__ = ["outer_kernel", "times_kernel"]
 
-_BLOCK = 64  # rows, or elements that are looked at together
+_BLOCK = 64  # rows that a thread multiplies at least
 
 
 @inner(apart=True)
-def any_there(row: Any, first: Any, last: Any) -> Any:
-    """Say whether some elements are not zero."""
-    found = np.uint8(0)
-    for k in range(first, last):
-        found |= np.uint8(row[k] != np.float32(0))
+def any_of_sixteen(bits: Any, first: Any) -> Any:
+    """Say whether some of sixteen words are not zero, without a branch."""
+    found = np.uint32(0)
+    for k in range(16):
+        found |= bits[first + k]
     return found != 0
 
 
 @inner
 def listed(row: Any, first: Any, last: Any, places: Any) -> Any:
     """List the elements that are not zero, ascending, and say how many there are."""
-    count = np.int64(0)
-    for start in range(first, last, _BLOCK):
-        stop = min(start + _BLOCK, last)
-        if any_there(row, start, stop):
-            for k in range(start, stop):
+    bits, count = row.view(np.uint32), np.int64(0)
+    whole = first + (last - first) // 16 * 16
+    for start in range(first, whole, 16):
+        if any_of_sixteen(bits, start):
+            for k in range(start, start + 16):
                 places[count] = k
                 count += np.int64(row[k] != np.float32(0))
+    for k in range(whole, last):
+        places[count] = k
+        count += np.int64(row[k] != np.float32(0))
     return count
 
 

@@ -62,29 +62,48 @@ def deliver_sparse(weights: Any, delays: Any, structure: Any, found: Any, count:
 
 
 @inner(apart=True, fastmath=_ANY_ORDER)
-def back_of_four(rows: Any, a: Any, b: Any, c: Any, d: Any, out: Any, first: Any) -> None:
-    """Add to four samples of two neurons what the cotangents of four samples are worth to their spikes."""
+def back_of_four(w0: Any, w1: Any, w2: Any, w3: Any, a: Any, b: Any, c: Any, d: Any, out: Any, first: Any) -> None:
+    """Add to four samples of four neurons what the cotangents of four samples are worth to their spikes."""
     zero = np.float32(0)
-    a0, b0, c0, d0, a1, b1, c1, d1 = zero, zero, zero, zero, zero, zero, zero, zero
-    row, other = rows[0], rows[1]
-    for k in range(row.size):
-        x, y = row[k], other[k]
-        a0 += x * a[k]
-        b0 += x * b[k]
-        c0 += x * c[k]
-        d0 += x * d[k]
-        a1 += y * a[k]
-        b1 += y * b[k]
-        c1 += y * c[k]
-        d1 += y * d[k]
+    a0, b0, c0, d0 = zero, zero, zero, zero
+    a1, b1, c1, d1 = zero, zero, zero, zero
+    a2, b2, c2, d2 = zero, zero, zero, zero
+    a3, b3, c3, d3 = zero, zero, zero, zero
+    for k in range(w0.size):
+        w, x, y, z = w0[k], w1[k], w2[k], w3[k]
+        e, f, g, h = a[k], b[k], c[k], d[k]
+        a0 += w * e
+        b0 += w * f
+        c0 += w * g
+        d0 += w * h
+        a1 += x * e
+        b1 += x * f
+        c1 += x * g
+        d1 += x * h
+        a2 += y * e
+        b2 += y * f
+        c2 += y * g
+        d2 += y * h
+        a3 += z * e
+        b3 += z * f
+        c3 += z * g
+        d3 += z * h
     out[0, first] += a0
-    out[1, first] += b0
-    out[2, first] += c0
-    out[3, first] += d0
     out[0, first + 1] += a1
+    out[0, first + 2] += a2
+    out[0, first + 3] += a3
+    out[1, first] += b0
     out[1, first + 1] += b1
+    out[1, first + 2] += b2
+    out[1, first + 3] += b3
+    out[2, first] += c0
     out[2, first + 1] += c1
+    out[2, first + 2] += c2
+    out[2, first + 3] += c3
+    out[3, first] += d0
     out[3, first + 1] += d1
+    out[3, first + 2] += d2
+    out[3, first + 3] += d3
 
 
 @inner(apart=True, fastmath=_ANY_ORDER)
@@ -107,14 +126,15 @@ def back_dense(matrix: Any, arrived: Any, sample: Any, count: Any, at: Any, out:
     a, b = arrived[sample, at], arrived[min(sample + 1, last), at]
     c, d = arrived[min(sample + 2, last), at], arrived[min(sample + 3, last), at]
     sources = matrix.shape[0]
-    for first in range(0, sources - 1, 2):
-        back_of_four(matrix[first : first + 2], a, b, c, d, out, first)
-    if sources % 2:
-        row = matrix[sources - 1]
-        out[0, sources - 1] += dot(row, a)
-        out[1, sources - 1] += dot(row, b)
-        out[2, sources - 1] += dot(row, c)
-        out[3, sources - 1] += dot(row, d)
+    whole = sources - sources % 4
+    for first in range(0, whole, 4):
+        back_of_four(matrix[first], matrix[first + 1], matrix[first + 2], matrix[first + 3], a, b, c, d, out, first)
+    for source in range(whole, sources):
+        row = matrix[source]
+        out[0, source] += dot(row, a)
+        out[1, source] += dot(row, b)
+        out[2, source] += dot(row, c)
+        out[3, source] += dot(row, d)
 
 
 @inner

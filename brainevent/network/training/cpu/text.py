@@ -77,6 +77,9 @@ def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -
     lines.add(0, "def group(first, count, table):")
     lines.add(1, "b, before, steps = first, flush_floats(), z0.shape[1]", *_delays(cells))
     lines.add(1, f"now = np.uint32({_of_sample('begin')}[0])")
+    lines.add(1, "one, zero = np.float32(1), np.float32(0)")
+    if "fine" in given:
+        lines.add(1, f"if not {_of_sample('fine')}[0]:", "    one = zero = np.float32(np.nan)")
     for cell in cells.cells:
         p = cell.place
         lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.bool_)")
@@ -126,14 +129,14 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
             resets.append(f"ring_{key}[k] = np.float32(0)")
         arrays[name.text] = " + ".join(terms) or "np.float32(0)"
     head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
-    head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]"}
+    head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]", "one": "one", "zero": "zero"}
     head |= {f"o_{key}": f"o{p}_{key}[b][t]" for key in cell.sampled}
     head |= {f"r_{k}": f"r{p}_{k}[b][t]" for k in range(len(cell.residuals))}
     results = [f"new_{key}" for key in cell.states] + ["spike"] + [f"kept_{k}" for k in range(len(cell.residuals))]
     call = f"be_{cell.forward.name}({', '.join(_values(cell, cell.forward, arrays, scalars))})"
     body = [f"{', '.join(results)} = {call}"]
     body += [f"s_{key}[k] = new_{key}" for key in cell.states] + [f"o_{key}[k] = new_{key}" for key in cell.sampled]
-    body += ["flags[k] = spike", "z[k] = np.float32(1) if spike else np.float32(0)"]
+    body += ["flags[k] = spike", "z[k] = one if spike else zero"]
     body += [f"r_{k}[k] = kept_{k}" for k in range(len(cell.residuals))] + resets
     lines.add(0, *_loop(f"step{p}", head, _scalars_of(cell, scalars), body))
     return f"step{p}({', '.join(head.values())})"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of training of a recurrent network, loss and all gradients, beside a loop by hand: seconds, and bytes."""
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.probes.progress import tell
+
+_INPUTS, _CLASSES = 700, 20  # as many as the Spiking Heidelberg Digits have
+_ENOUGH = 0.1  # seconds
+_KEEP, _LEAK, _SLOPE = 0.95, 0.9, 25.0
+
+Weights = dict[str, Any]
+
+
+def measure(hidden: int, batch: int, steps: int, rounds: int, unrolled: list[int]) -> dict[str, dict[str, list[float]]]:
+    """Return seconds of each way, in turns, and bytes of temporary arrays and results."""
+    random = np.random.default_rng(0)
+    weights = _weights(random, hidden)
+    data = jax.device_put(_samples(random, batch, steps))
+    ways: dict[str, Callable[..., Any]] = {"backend jax": _ours(weights, steps)}
+    for turns in unrolled:
+        ways[f"a scan by hand, unrolled {turns}"] = _by_hand(turns)
+    runs, found, taken = {}, {}, {}
+    for name, loss in ways.items():
+        tell(f"{name}: compile")
+        runs[name] = jax.jit(jax.value_and_grad(loss)).lower(weights, *data).compile()
+        memory = runs[name].memory_analysis()
+        taken[name] = [memory.temp_size_in_bytes + memory.output_size_in_bytes]
+        found[name] = jax.block_until_ready(runs[name](weights, *data))
+    _check(found)
+    timed = {name: functools.partial(_timed, run, weights, data) for name, run in runs.items()}
+    calls = max(1, round(_ENOUGH / min(run(1) for run in timed.values())))
+    samples: dict[str, list[float]] = {name: [] for name in runs}
+    for k in range(rounds):  # in turns: a machine is not as fast all the time
+        tell(f"round {k + 1} of {rounds}")
+        for name, run in timed.items():
+            samples[name].append(run(calls))
+    return {"seconds": samples, "bytes": taken}
+
+
+def _timed(run: Callable[..., Any], weights: Weights, data: Any, calls: int) -> float:
+    """Return the seconds of a call, of several in a row as in training."""
+    begin = time.perf_counter()
+    for _ in range(calls):
+        found = run(weights, *data)
+    jax.block_until_ready(found)
+    return (time.perf_counter() - begin) / calls
+
+
+def _check(found: dict[str, Any]) -> None:
+    """Raise unless all ways have the same loss and gradients, but for rounding."""
+    loss, slopes = found["backend jax"]
+    for name, (other, others) in found.items():
+        assert abs(float(loss) - float(other)) < 1e-2 * float(loss), (name, loss, other)
+        for key, x in slopes.items():
+            a, b = (np.asarray(y, np.float64).ravel() for y in (x, others[key]))
+            cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+            assert cosine > 0.99, (name, key, cosine)  # XLA multiplies with fewer digits on GPUs
+
+
+# ---- data of the shape of the Spiking Heidelberg Digits
+
+
+def _samples(random: np.random.Generator, batch: int, steps: int) -> tuple[Any, Any]:
+    """Return spikes (steps, batch, inputs) as uint8, 1 in 100 on average, and classes (batch,).
+
+    In each class each input has a time at which it is most active.
+    """
+    classes = random.integers(0, _CLASSES, batch)
+    peaks = random.random((_CLASSES, _INPUTS), np.float32)[classes]
+    times = (np.arange(steps, dtype=np.float32) / steps)[:, None, None]
+    rates = np.exp(-(((times - peaks) / 0.1) ** 2) / 2)
+    return (random.random(rates.shape, np.float32) < 0.01 * rates / rates.mean()).astype(np.uint8), classes
+
+
+def _weights(random: np.random.Generator, hidden: int) -> Weights:
+    """Return weights with which some 5 % of the hidden neurons spike in a step."""
+    drawn = {
+        "given->hidden.syn": random.normal(0.01, 0.05, (_INPUTS, hidden)),
+        "hidden->hidden.syn": random.normal(0, 0.5 / np.sqrt(hidden), (hidden, hidden)),
+        "readout": random.normal(0, 1 / np.sqrt(hidden), (hidden, _CLASSES)),
+    }
+    return {name: jnp.asarray(x, jnp.float32) for name, x in drawn.items()}
+
+
+def _cross_entropy(spikes: Any, readout: Any, classes: Any) -> Any:
+    """Return the loss of leaky readouts of spikes (steps, batch, hidden): the mean of their potentials counts."""
+    steps = len(spikes)
+    share = ((1 - _LEAK ** (steps - np.arange(steps))) / (1 - _LEAK) / steps).astype(np.float32)
+    scores = jax.nn.log_softmax(jnp.einsum("t,tbo->bo", share, spikes @ readout))
+    return -jnp.take_along_axis(scores, classes[:, None], 1).mean()
+
+
+# ---- ours
+
+
+def _relay(s: Any, arriving: Any, p: Any) -> Any:
+    return s, arriving.given > 0
+
+
+def _leaky(s: Any, arriving: Any, p: Any) -> Any:
+    v = s.v * p.keep + arriving.syn
+    spike = v > 1
+    return s.replace(v=jnp.where(spike, 0.0, v)), spike
+
+
+def _ours(weights: Weights, steps: int) -> Callable[..., Any]:
+    import brainevent as be
+
+    names = "given->hidden.syn", "hidden->hidden.syn"
+    given = be.Population("given", _INPUTS, _relay)
+    hidden = be.Population("hidden", len(weights[names[1]]), _leaky, state={"v": 0.0}, params={"keep": _KEEP})
+    sources = [(given, weights[names[0]].shape), (hidden, weights[names[1]].shape)]
+    projections = [be.Projection(source, hidden, np.ones(shape), into="syn") for source, shape in sources]
+    sim = be.Network([given, hidden], projections, dt=1.0).build(backend="jax")
+
+    def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
+        params = {name: weights[name].ravel() for name in names}
+        run = lambda x: be.simulate(sim, sim.state, params, steps, {"given.given": x}, "hidden.spikes")[1]
+        found = jax.vmap(run, in_axes=1, out_axes=1)(spikes)["hidden.spikes"]
+        return _cross_entropy(found, weights["readout"], classes)
+
+    return loss
+
+
+# ---- by hand: the gradients of weights are products after the loop
+
+
+@jax.custom_jvp
+def _spike(margin: Any) -> Any:
+    return (margin > 0).astype(margin.dtype)
+
+
+@_spike.defjvp
+def _spike_jvp(primals: Any, tangents: Any) -> Any:
+    return _spike(*primals), tangents[0] / (1 + _SLOPE * jnp.abs(primals[0])) ** 2
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _hidden(unrolled: int, currents: Any, weights: Any) -> Any:
+    def step(carry: Any, current: Any) -> Any:
+        v, spikes = carry
+        margin = _KEEP * v + current + spikes @ weights - 1
+        spikes = _spike(margin)
+        return (jnp.where(margin > 0, 0, margin + 1), spikes), spikes
+
+    start = jnp.zeros(currents.shape[1:])
+    return jax.lax.scan(step, (start, start), currents, unroll=unrolled)[1]
+
+
+def _hidden_forward(unrolled: int, currents: Any, weights: Any) -> Any:
+    spikes, back = jax.vjp(lambda currents: _hidden.fun(unrolled, currents, weights), currents)
+    return spikes, (spikes, back)
+
+
+def _hidden_backward(unrolled: int, kept: Any, slope: Any) -> Any:
+    spikes, back = kept
+    (of_currents,) = back(slope)
+    return of_currents, jnp.einsum("tbi,tbh->ih", spikes[:-1], of_currents[1:])
+
+
+_hidden.defvjp(_hidden_forward, _hidden_backward)
+
+
+def _by_hand(unrolled: int) -> Callable[..., Any]:
+    def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
+        floats = spikes[:-1].astype(jnp.float32)  # a spike arrives in the next step
+        currents = jnp.pad(jnp.einsum("tbi,ih->tbh", floats, weights["given->hidden.syn"]), ((1, 0), (0, 0), (0, 0)))
+        return _cross_entropy(_hidden(unrolled, currents, weights["hidden->hidden.syn"]), weights["readout"], classes)
+
+    return loss

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of training of a recurrent network of the shape of speech data, beside a loop in JAX by hand."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from benchmarks.options import Options
+from benchmarks.process import ProbeError, run_probe
+from benchmarks.row import Bar, Failed, Row, make_row
+from benchmarks.ways import last_line
+
+# Hidden neurons, samples of a batch, and steps.
+_CPU = ((256, 32, 250), (64, 16, 50))
+_GPU = ((256, 32, 1000), (256, 256, 250), (256, 256, 1000), (1024, 32, 1000), (1024, 256, 250), (1024, 256, 1000))
+_UNROLLED = {"cpu": [1, 4], "gpu": [1, 4, 8]}
+_PLAIN = "backend jax"
+
+
+def measure_rows(options: Options) -> Iterator[Row | Failed]:
+    """On a CPU."""
+    return _rows("training", options, "cpu", _CPU)
+
+
+def measure_gpu_rows(options: Options) -> Iterator[Row | Failed]:
+    """On a GPU."""
+    return _rows("gpu_training", options, "gpu", _GPU)
+
+
+def _rows(
+    benchmark: str, options: Options, platform: Literal["cpu", "gpu"], sizes: Sequence[tuple[int, int, int]]
+) -> Iterator[Row | Failed]:
+    rounds = options.choose_rounds(full=15, quick=5)
+    for hidden, batch, steps in sizes:
+        size = f"{hidden} neurons, {batch} samples, {steps} steps"
+        arguments = {"hidden": hidden, "batch": batch, "steps": steps, "rounds": rounds}
+        try:
+            found = run_probe("training", arguments | {"unrolled": _UNROLLED[platform]}, platform=platform)
+        except ProbeError as error:
+            yield Failed(size, last_line(error))
+            continue
+        yield from _of_size(benchmark, size, found)
+
+
+def _of_size(benchmark: str, size: str, found: Any) -> Iterator[Row]:
+    """Compare times with the fastest loop by hand, and memory with that which needs least."""
+    for what, unit, scale in (("seconds", "ms a step", 1e3), ("bytes", "MiB", 2**-20)):
+        ways = {name: [scale * x for x in samples] for name, samples in found[what].items()}
+        best = min((name for name in ways if name != _PLAIN), key=lambda name: sorted(ways[name])[len(ways[name]) // 2])
+        for name, samples in ways.items():
+            ours = {"baseline": ways[best], "ratio_to": best} if name != best else {}
+            bar = Bar(1.1) if name == _PLAIN else None
+            yield make_row(benchmark, f"{size}: {name}", unit, samples, bar=bar, **ours)

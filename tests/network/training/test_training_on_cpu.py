@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients in native code on the CPU: those of plain JAX, spikes of the interpreter, the same bits in any thread."""
+
+import contextlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import trained_rules
+from jax import lax
+from trained_rules import adaptive, lif, synapse
+
+import brainevent as be
+from brainevent import config
+from brainevent.errors import NetworkError
+from brainevent.network.surrogate import fast_sigmoid
+from brainevent.network.training.cpu.events import times
+from brainevent.scalar.interpret import interpret
+
+F = np.float32
+STEPS, SAMPLES = 24, 5
+SURROGATE = fast_sigmoid(5.0)
+
+
+def population(name, size, rule, **params):
+    state, own = trained_rules.RULES[rule]
+    return be.Population(name, size, rule, state=state, params={**own, **params})
+
+
+def matrix(rng, sources, targets, share=1.0):
+    weights = rng.normal(0.1, 0.6 / np.sqrt(sources), (sources, targets)).astype(F)
+    return np.where(rng.random(weights.shape) < share, weights, 0)
+
+
+def one():
+    """One population that is connected all-to-all, each neuron with a constant of its own."""
+    rng = np.random.default_rng(0)
+    cells = population("a", 19, lif, keep=rng.uniform(0.8, 0.95, 19).astype(F))
+    return be.Network([cells], [be.Projection(cells, cells, matrix(rng, 19, 19), into="syn")], dt=1.0)
+
+
+def several():
+    """Two populations, of which sparse and dense projections with delays go back and forth, and a third one after."""
+    rng = np.random.default_rng(1)
+    a, b, c = population("a", 40, adaptive), population("b", 11, synapse), population("c", 7, lif)
+    projections = [
+        be.Projection(a, b, matrix(rng, 40, 11), into="syn", delay=3.0),
+        be.Projection(b, a, matrix(rng, 11, 40, 0.2), into="syn", delay=1.0),
+        be.Projection(a, a, matrix(rng, 40, 40, 0.02), into="syn", delay=2.0),
+        be.Projection(a, c, matrix(rng, 40, 7), into="syn", delay=2.0),
+    ]
+    return be.Network([a, b, c], projections, dt=1.0)
+
+
+NETWORKS = {"one": one, "several": several}
+
+
+def loss_of(sim, steps=STEPS):
+    """Return a function of parameters, initial states and inputs: a number that depends on all that is returned."""
+    rng = np.random.default_rng(2)
+    places = {p.name: p.size for p in sim.plan.populations}
+    factors = {name: rng.normal(0, 1, (steps, size)).astype(F) for name, size in places.items()}
+
+    def loss(params, state, inputs, surrogate=SURROGATE):
+        record = [f"{name}.{what}" for name in places for what in ("spikes", "v", "counts")]
+        after, out = be.simulate(sim, state, params, steps, inputs, record=record, surrogate=surrogate)
+        total = sum((out[f"{name}.spikes"] * factors[name]).sum() for name in places)
+        total += sum((0.1 * out[f"{name}.v"] ** 2).sum() + out[f"{name}.counts"][0] for name in places)
+        total += sum((x * x).sum() for x in jax.tree.leaves(after.neurons) if x.dtype == F)
+        return total + sum((x * x).sum() for x in jax.tree.leaves(after.arriving)), out
+
+    return loss
+
+
+def given(sim, samples=SAMPLES, steps=STEPS):
+    """Return inputs of samples, (samples, steps, neurons), by receptor."""
+    rng = np.random.default_rng(3)
+    return {
+        f"{p.name}.syn": np.abs(rng.normal(0.2, 0.3, (samples, steps, p.size))).astype(F) for p in sim.plan.populations
+    }
+
+
+def gradients(network, backend):
+    """Return gradients by all parameters, weights, initial states and inputs, summed over samples, and the spikes."""
+    sim = network.build(seed=0, backend=backend)
+    state, loss = sim.state.with_floats(), loss_of(sim)
+
+    def total(params, neurons, inputs):
+        start = jax.tree.map(lambda own, new: own if new is None else new, dict(state.neurons), neurons)
+        changed = state.__class__(state.step, start, state.arriving, state.quanta)
+        values, out = jax.vmap(lambda one: loss(params, changed, one))(inputs)
+        return values.sum(), out
+
+    params = jax.tree.map(jnp.asarray, sim.params)
+    neurons = {name: {k: v if v.dtype == F else None for k, v in own.items()} for name, own in state.neurons.items()}
+    return jax.jit(jax.grad(total, (0, 1, 2), has_aux=True))(params, neurons, given(sim))
+
+
+def close(ours, theirs):
+    """Compare trees: the cosine of each array."""
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    for both in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        a, b = (np.float64(x).ravel() for x in both)
+        assert np.abs(b).max() > 0
+        assert a @ b >= (1 - 1e-6) * np.linalg.norm(a) * np.linalg.norm(b)
+        np.testing.assert_allclose(np.linalg.norm(a), np.linalg.norm(b), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_are_those_of_plain_jax(name):
+    """Two kernels are compiled for each network: two seconds, unless they are cached."""
+    network = NETWORKS[name]()
+    ours, out = gradients(network, "numba")
+    theirs, expected = gradients(network, "jax")
+    rates = [float(np.mean(x)) for key, x in out.items() if key.endswith(".spikes")]
+    assert all(0.005 < rate < 0.9 for rate in rates)
+    for key in expected:
+        np.testing.assert_allclose(out[key], expected[key], rtol=1e-4, atol=1e-4)
+    close(ours, theirs)
+
+
+@pytest.fixture(scope="module")
+def sim():
+    return one().build(seed=0, backend="numba")
+
+
+def weighted(sim):
+    return jax.tree.map(jnp.asarray, sim.params)
+
+
+def test_spikes_are_those_of_the_interpreter(sim):
+    """The same float program, by NumPy: currents, then rows of weights in the order of the sources."""
+    [p] = sim.plan.populations
+    inputs = given(sim, 1)["a.syn"][0]
+    after, out = be.simulate(sim, sim.state, sim.params, STEPS, {"a.syn": inputs}, record=["a.spikes", "a.v"])
+    weights = np.asarray(sim.params["a->a.syn"]).reshape(19, 19)
+    v, sums = np.zeros(19, F), np.zeros(19, F)
+    for step in range(STEPS):
+        arriving = inputs[step] + sums
+        v, spikes = interpret(p.rule.form, [v, arriving, np.asarray(p.params["keep"])])
+        np.testing.assert_array_equal(out["a.spikes"][step], spikes)
+        assert np.asarray(out["a.v"][step]).tobytes() == v.tobytes()
+        sums = np.zeros(19, F)
+        for neuron in np.flatnonzero(spikes):
+            sums = sums + weights[neuron]
+    assert np.asarray(after.neurons["a"]["v"]).tobytes() == v.tobytes()
+
+
+def test_nested_maps_are_one_batch(sim):
+    """Over inputs within, and over weights around; gradients of each sample."""
+    state, params, loss = sim.state.with_floats(), weighted(sim), loss_of(sim)
+    inputs = given(sim, 6)["a.syn"].reshape(2, 3, STEPS, 19)
+    factors = jnp.asarray([1.0, 0.9], F)
+
+    def grad_of(factor, x):
+        changed = params | {"a->a.syn": params["a->a.syn"] * factor}
+        return jax.grad(lambda p, y: loss(p, state, {"a.syn": y})[0], (0, 1))(changed, x)
+
+    all_ = jax.jit(jax.vmap(jax.vmap(grad_of, (None, 0)), (0, 0)))(factors, inputs)
+    own = jax.tree.map(lambda x: x[1, 2], all_)
+    close(own, jax.jit(grad_of)(factors[1], inputs[1, 2]))
+
+
+def test_a_sample_has_the_same_bits_alone(sim):
+    params, inputs = weighted(sim), jnp.asarray(given(sim, 6)["a.syn"])
+    cotangent = jnp.asarray(np.random.default_rng(5).normal(0, 1, (STEPS, 19)), F)
+
+    def back(x):
+        spikes = lambda y: be.simulate(sim, sim.state, params, STEPS, {"a.syn": y}, "a.spikes", SURROGATE)[1][
+            "a.spikes"
+        ]
+        out, pull = jax.vjp(spikes, x)
+        return out, pull(cotangent)
+
+    all_, alone = jax.jit(jax.vmap(back))(inputs), jax.jit(back)(inputs[4])
+    jax.tree.map(lambda many, one: np.testing.assert_array_equal(many[4], one), all_, alone)
+    assert np.abs(alone[1]).max() > 0
+
+
+@contextlib.contextmanager
+def threads_of(count):
+    """Let kernels use some threads."""
+    before = config.get_numba_parallel()
+    config.set_numba_parallel(True, num_threads=count)
+    try:
+        yield
+    finally:
+        config.set_numba_parallel(before)
+
+
+def test_the_same_bits_for_any_number_of_threads(sim):
+    state, loss = sim.state.with_floats(), loss_of(sim)
+
+    def run(params, inputs):
+        return jax.vmap(lambda one: loss(params, state, one))(inputs)[0].sum()
+
+    compiled, arguments = jax.jit(jax.grad(run, (0, 1))), (weighted(sim), given(sim, 9))
+    found = []
+    for threads in (1, 2, 2):
+        with threads_of(threads):
+            found.append(jax.tree.map(np.asarray, compiled(*arguments)))
+    for other in found[1:]:
+        jax.tree.map(np.testing.assert_array_equal, found[0], other)
+
+
+def test_forward_mode_and_second_derivatives_are_refused(sim):
+    state, params, loss = sim.state.with_floats(), weighted(sim), loss_of(sim)
+    inputs = jnp.asarray(given(sim, 1)["a.syn"][0])
+    run = lambda x: loss(params, state, {"a.syn": x})[0]
+    with pytest.raises(NetworkError, match=r"forward mode .*; use reverse mode .* or build .* backend=\"jax\""):
+        jax.jvp(run, (inputs,), (inputs,))
+    with pytest.raises(NetworkError, match=r"a second derivative, which backend='numba' does not have"):
+        jax.grad(lambda x: jax.grad(run)(x).sum())(inputs)
+
+
+def looping(s, arriving, p):
+    v = lax.while_loop(lambda v: v > 2, lambda v: v * 0.5, s.v * p.keep + arriving.syn)
+    return s.replace(v=jnp.where(v > 1, 0.0, v)), v > 1
+
+
+def test_what_native_code_lacks_runs_in_plain_jax_and_explain_says_so():
+    cells = be.Population("a", 9, looping, state={"v": 0.0}, params={"keep": 0.9})
+    weights = matrix(np.random.default_rng(0), 9, 9)
+    network = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")], dt=1.0)
+    inputs = {"a.syn": np.full((30, 9), 0.3, F)}
+    sims = [network.build(seed=0, backend=backend) for backend in ("numba", "jax")]
+    ours, theirs = (be.simulate(s, s.state, s.params, 30, inputs, record="a.spikes")[1]["a.spikes"] for s in sims)
+    np.testing.assert_array_equal(ours, theirs)
+    assert ours.sum() > 0
+    said = sims[0].explain()
+    assert "gradients: in plain JAX, because rule looping: differentiated values pass through a while_loop" in said
+    assert "gradients: in native code, which stores 4 bytes a neuron and step, and spikes" in (
+        one().build(seed=0, backend="numba").explain()
+    )
+    assert "gradients:" not in sims[1].explain()
+
+
+def test_weights_of_the_build_are_whole_numbers_of_quanta_and_run_in_plain_jax(sim):
+    reference = one().build(seed=0, backend="jax")
+    inputs = {"a.syn": given(sim, 1)["a.syn"][0]}
+    ours, theirs = (
+        be.simulate(s, s.state, {}, STEPS, inputs, record="a.spikes")[1]["a.spikes"] for s in (sim, reference)
+    )
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_weights_that_are_not_finite_make_nan(sim):
+    state, params = sim.state.with_floats(), weighted(sim)
+    run = jax.jit(lambda w: be.simulate(sim, state, params | {"a->a.syn": w}, STEPS, record=["a.spikes", "a.v"])[1])
+    assert all(np.isnan(x).all() for x in run(params["a->a.syn"].at[3].set(jnp.nan)).values())
+    assert all(np.isfinite(x).all() for x in run(params["a->a.syn"]).values())
+
+
+def test_float64_runs_in_plain_jax():
+    sim = one().build(seed=0, backend="numba", dtype="float64")
+    after, _ = be.simulate(sim, sim.state, sim.params, 3)
+    assert after.neurons["a"]["v"].dtype == np.float64
+
+
+def test_checkpoints_change_no_gradient(sim):
+    state, params = sim.state.with_floats(), weighted(sim)
+    inputs = {"a.syn": given(sim, 1)["a.syn"][0]}
+
+    def total(params, every):
+        _, out = be.simulate(
+            sim, state, params, STEPS, inputs, record="a.v", surrogate=SURROGATE, checkpoint_every=every
+        )
+        return (out["a.v"] ** 2).sum()
+
+    whole, parts = (jax.jit(jax.grad(total), static_argnums=1)(params, every) for every in (None, 7))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), whole, parts)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_products_of_spikes_visit_spikes_alone(shared):
+    rng = np.random.default_rng(4)
+    spikes = (rng.random((3, 70, 37)) < 0.1).astype(F) * rng.choice(F([1, 1, 2]), (3, 70, 37))
+    weights = rng.normal(0, 1, (37, 21) if shared else (3, 37, 21)).astype(F)
+    target = rng.normal(0, 1, (3, 70, 21)).astype(F)
+    axes = 0, None if shared else 0
+
+    def loss(multiply):
+        return lambda s, w: (jax.vmap(multiply, axes)(s, w) * target).sum()
+
+    ours, theirs = (jax.jit(jax.value_and_grad(loss(f), (0, 1)))(spikes, weights) for f in (times, jnp.matmul))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), ours, theirs)
+    tangents = rng.normal(0, 1, spikes.shape).astype(F), rng.normal(0, 1, weights.shape).astype(F)
+    ours, theirs = (jax.jvp(loss(f), (spikes, weights), tangents) for f in (times, jnp.matmul))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
