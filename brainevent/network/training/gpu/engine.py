@@ -100,7 +100,8 @@ class GpuKernels:
         states = [each(f"x0_{key}") for key in cell.states]
         inputs = Inputs(currents, _matrix(cells, given), states, _params(cell, given), _random(cell, each))
         outputs, saved = forward(layer, self._device, inputs)
-        found = {"z0": outputs.spikes}
+        spikes = outputs.spikes
+        found = {"z0": jnp.where(each("fine")[..., None], spikes, jnp.nan) if "fine" in given else spikes}
         found |= {f"s0_{key}": x for key, x in zip(cell.states, outputs.states, strict=True)}
         found |= {f"o0_{key}": x for key, x in zip(cell.sampled, outputs.shown, strict=True)}
         if cell.adjoint is not None:
