@@ -13,7 +13,7 @@ __all__ = ["MOST_BLOCKS", "Shape", "layouts", "shape_of"]
 MOST_BLOCKS = 16  # of a cluster
 _WARPS, _TILES, _THREADS = 8, 2, 256
 _OWN = (256, 128, 64)  # neurons of a block
-_SAMPLES = 40  # of a cluster, at most
+_SAMPLES = (1, 2, 4, 8, 16, 24, 32, 40)  # of a cluster: whole products of eight are faster than parts
 _REGISTERS = 255  # of a thread
 _OTHERS = {"forward": 78, "backward": 84}  # registers for all but weights, sums and states, about
 _LANES = 32
@@ -137,7 +137,7 @@ def shape_of(layer: Layer, way: str, batch: int, at_once: Callable[[int], int], 
         clusters = at_once(blocks) if layer.has_product else at_once(1) // blocks
         least = _THREADS // own
         each = -(-batch // max(1, clusters))
-        possible = [n for n in range(least, _SAMPLES + 1, least) if n * own <= _LANES * _THREADS]
+        possible = [n for n in _SAMPLES if n >= least and n * own <= _LANES * _THREADS]
         enough = [n for n in possible if n >= each]
         # A second wave of clusters costs much: the fewest samples with which all run at once, else as many as fit.
         for samples in (*enough[:1], *reversed([n for n in possible if n < each])):
