@@ -70,9 +70,9 @@ def _undifferentiated(backend: str, x: Array) -> Array:
 @_undifferentiated.defjvp
 def _raises(backend: str, primals: Any, tangents: Any) -> Any:
     raise NetworkError(
-        "simulate: this call runs the code of Simulation.run, which has no derivatives, since all its weights are known "
-        "and jax.jit traced it without one; take jax.jit(jax.grad(f)) instead of jax.grad(jax.jit(f)), or build the "
-        f'network with backend="jax" instead of {backend!r}'
+        "simulate: this call runs the code of Simulation.run, which has no derivatives, since all its weights are "
+        "known and jax.jit traced it without one; take jax.jit(jax.grad(f)) instead of jax.grad(jax.jit(f)), or build "
+        f'the network with backend="jax" instead of {backend!r}'
     )
 
 

@@ -190,6 +190,14 @@ class CudaEngine:
         ]
 
     @property
+    def runner(self) -> Any:
+        """What runs the components of this network in `simulate` where it trains."""
+        from ..training.gpu.engine import GpuKernels
+        from ..training.runner import NativeRunner
+
+        return NativeRunner(GpuKernels())
+
+    @property
     def step(self) -> int:
         """The number of the step that comes next."""
         return self._step

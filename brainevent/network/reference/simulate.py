@@ -60,22 +60,24 @@ def simulate(
     than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
-    A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. Which one
-    depends on what is asked. **If all weights are known when it is called, and no derivative is asked for**, that is the
-    code of its method `run`, with the same bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks
-    of its own, on a CPU each in a thread; several `vmap` are one batch. Means of `random.poisson` that are one for a
-    population are those of the build; with `"cuda"` so are the keys. With other weights in `params` it does what a build
-    with these weights does, to the last bit: the network is built anew for them, which takes time, and the last ones are
-    cached by their content. A program that JAX has traced keeps the weights of its trace, and their memory.
+    A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
+    are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
+    bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a CPU each in a thread;
+    several `vmap` are one batch. Means of `random.poisson` that are one for a population are those of the build; with
+    `"cuda"` so are the keys. With other weights in `params` it does what a build with these weights does, to the last
+    bit: the network is built anew for them, which takes time, and the last ones are cached by their content. A program
+    that JAX has traced keeps the weights of its trace, and their memory.
 
-    **If weights are traced, by `jax.jit` or a loop, or a derivative is asked for**, the call trains: populations whose
-    spikes return to them, and all others with a state, run in native code, all steps forward in one call and all steps
-    back in another, with the samples of `jax.vmap` side by side. Weights are floats then, as with `backend="jax"`. It
-    has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second derivatives. Populations
-    of float64, and those that receive from each other with weights that are not in `params`, run in plain JAX; so do
-    rules without an adjoint: `Simulation.explain` says which, and why. Where weights are not traced, take
-    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative
-    runs the code of `run`, and raises when it is differentiated.
+    If weights are traced, by `jax.jit` or a loop, or a derivative is asked for, the call trains. Weights are floats
+    then, as with `backend="jax"`. Populations whose spikes return to them, and all others with a state, run in native
+    code, all steps forward in one call and all steps back in another, with the samples of `jax.vmap` side by side. On
+    a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
+    too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
+    mode and no second derivatives. What native code lacks runs in plain JAX: populations of float64, those that receive
+    from each other with weights that are not in `params`, rules without an adjoint, `spike_times`; on a GPU also
+    populations that project to each other, and sparse projections within a population. `Simulation.explain` says what
+    it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has
+    traced without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

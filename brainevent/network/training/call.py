@@ -54,6 +54,9 @@ class Engine(Protocol):
     def times(self, spikes: Array, matrix: Array) -> Array:
         """Multiply spikes (rows, sources) with a matrix (sources, neurons), in a way that JAX differentiates."""
 
+    def outputs(self, cells: Cells, steps: int) -> Shapes:
+        """Return `cells.outputs(steps)`; residuals, which only the steps back read, may be other arrays."""
+
     def forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps of some samples."""
 
@@ -96,11 +99,11 @@ class _Call:
 def run_steps(engine: Engine, cells: Cells, steps: int, given: Arrays) -> dict[str, Array]:
     """Run all steps of a component; `cells` describes the arrays that it takes and returns, by label."""
     call = _Call(engine, cells, steps, tuple(given))
-    return dict(zip(cells.outputs(steps), _steps.bind(*given.values(), call=call), strict=True))
+    return dict(zip(_outputs(call), _steps.bind(*given.values(), call=call), strict=True))
 
 
 def _outputs(call: _Call) -> Shapes:
-    return call.cells.outputs(call.steps)
+    return call.engine.outputs(call.cells, call.steps)
 
 
 def _floats(call: _Call) -> Shapes:

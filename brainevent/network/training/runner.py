@@ -13,6 +13,7 @@ import numpy as np
 from ..plan.pending import in_place_of
 from ..reference.components import Component, Given, Ran
 from ..reference.loop import run_component
+from ..surrogate import SpikeTimes
 from .call import Engine, run_steps
 from .cells import Cells, cells_of, refusal
 
@@ -41,6 +42,8 @@ class NativeRunner:
 
     def refusal(self, component: Component) -> str:
         """Say why a component runs in plain JAX; nothing if it runs natively."""
+        if isinstance(component.surrogate, SpikeTimes):
+            return "derivatives by the times of spikes are computed in plain JAX"
         return refusal(component) or self.engine.refusal(cells_of(component, None))
 
 

@@ -256,8 +256,6 @@ def test_a_program_outlives_its_simulation():
             NetworkError,
             'keys is not supported by backend=.cuda.* build the network with backend="jax"',
         ),
-        ({"surrogate": be.surrogate.triangle(1.0)}, NetworkError, 'surrogate is not supported.*backend="jax"'),
-        ({"checkpoint_every": 3}, NetworkError, 'checkpoint_every is not supported.*backend="jax"'),
         ({"steps": 0}, NetworkError, "steps is 0; pass a Python integer"),
         (
             {"record": [be.every(1, "a.v", label=str(k)) for k in range(120)]},

@@ -210,6 +210,19 @@ def test_a_network_learns_when_to_answer():
     assert min(losses) < 0.3 * losses[0]
 
 
+def test_native_code_leaves_it_to_plain_jax():
+    found = []
+    for backend in ("jax", "numba"):
+        sim, x = made(0.2, "float32"), given_spikes(0.2)
+        sim = sim.network.build(backend=backend, seed=0)
+
+        def loss(weights, sim=sim, x=x):
+            return be.simulate(sim, sim.state, sim.params | weights, 200, x, "out.v", SPIKE_TIMES)[1]["out.v"].sum()
+
+        found.append(jax.grad(loss)({name: np.float32(w) for name, w in first_weights(sim).items()}))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4), *found)
+
+
 def test_it_has_no_derivative_by_the_margin_alone():
     with pytest.raises(NetworkError, match="spike_times: has no derivative by the margin alone"):
         SPIKE_TIMES(1.0)

@@ -40,6 +40,10 @@ class CpuLoops:
         """Multiply spikes (rows, sources) with a matrix (sources, neurons): only spikes are visited."""
         return times(spikes, matrix)
 
+    def outputs(self, cells: Cells, steps: int) -> Shapes:
+        """Return shapes and dtypes of what the steps of a sample return."""
+        return cells.outputs(steps)
+
     def forward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps of some samples."""
         operands = _operands(cells, given)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Kernels`: both kernels of a layer as custom calls of XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...._compat import ShapedArray
+from ....errors import NetworkError
+from ....ffi.call import NativeTarget, native_call
+from ....ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
+from .device import Device
+from .layer import Layer
+from .shape import Shape, shape_of
+from .text import kernel_text, pointers
+
+__all__ = ["Arrays", "Kernels", "as_words", "of_words", "residuals"]
+
+Array = Any
+Arrays = Mapping[tuple[str, int], Any]  # by the name of a field of a kernel's parameter, and the place within it
+
+_THREADS = 256
+
+
+Sizes = list[tuple[tuple[int, ...], str]]
+
+
+def residuals(layer: Layer, steps: int) -> tuple[Sizes, Sizes]:
+    """Return shapes and dtypes of what a sample stores for the way back: numbers; and bits, first those of spikes."""
+    dtypes = ["float16" if half else name.dtype for name, half in zip(layer.kept, layer.halves, strict=True)]
+    bits = (steps, layer.saved // 32), "uint32"
+    return [((steps, layer.saved), dtype) for dtype in dtypes], [bits] * len(layer.flags)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of a layer for a batch of samples."""
+
+    layer: Layer
+    batch: int
+    device: Device
+
+    def shape(self, way: str) -> Shape:
+        """Return the shape of a kernel; raise if there is no room for the layer."""
+        found = self.fitting(way)
+        if found is None:
+            raise NetworkError(
+                f"training on a GPU: {self.layer.traced.name} has {self.layer.neurons} neurons that project to "
+                'each other, which one kernel has no room for; build the network with backend="jax"'
+            )
+        return found
+
+    def fitting(self, way: str) -> Shape | None:
+        """Return the shape of a kernel; None if there is no room for the layer."""
+        return shape_of(self.layer, way, self.batch, self.device.at_once, self.device.shared_bytes)
+
+    def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+        """Run all steps forward; operands and results have the names of fields."""
+        c, shape = self.layer, self.shape("forward")
+        every = self.batch, steps
+        kept, flags = residuals(c, steps)
+        outs: dict[tuple[str, int], Any] = {
+            **{("kept", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(kept)},
+            **{("flags", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(flags)},
+            ("spikes", 0): ((*every, c.neurons), "float32"),
+            **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
+            **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
+        }
+        return self._called(shape, steps, operands, outs)
+
+    def backward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+        """Run all steps backward."""
+        c, shape = self.layer, self.shape("backward")
+        outs: dict[tuple[str, int], Any] = {
+            **{("current", k): ((self.batch, steps, c.neurons), "float32") for k in range(len(c.receptors))},
+            **{("begin", k): ((self.batch, c.neurons), "float32") for k in range(len(c.float_states))},
+            **{("param_sums", k): ((self.batch, c.neurons), "float32") for k in range(len(c.wanted))},
+        }
+        if shape.multicast:
+            slots = shape.clusters(self.batch) * (c.delay + 1) * shape.blocks
+            outs["scratch", 0] = ((slots * shape.slice_bytes // 4,), "uint32")
+        return self._called(shape, steps, operands, outs)
+
+    def _called(
+        self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[str, int], Any]
+    ) -> dict[tuple[str, int], Array]:
+        types = {name: ShapedArray(size, jnp.dtype(dtype)) for name, (size, dtype) in outs.items()}
+        target = KernelTarget(self, shape, steps, (*operands, *types))
+        results = native_call(target, [jnp.asarray(x) for x in operands.values()], list(types.values()))
+        return dict(zip(types, results, strict=True))
+
+
+@dataclass(frozen=True)
+class KernelTarget:
+    """A kernel that is compiled when a program that runs it is; `buffers` are the fields of operands and results."""
+
+    kernels: Kernels
+    shape: Shape
+    steps: int
+    buffers: tuple[tuple[str, int], ...]
+
+    @property
+    def title(self) -> str:
+        """The kernel's name, for messages."""
+        return f"training {self.shape.way}"
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        """The platform on which it runs."""
+        return ("cpu",) if self.kernels.device.on_host else ("cuda",)
+
+    def on(self, platform: str) -> NativeTarget:
+        """Return the plan of one launch, whose parameter has the addresses of all buffers."""
+        layer, batch, device, shape = self.kernels.layer, self.kernels.batch, self.kernels.device, self.shape
+        binary, entry = device.code(kernel_text(layer, shape, device.words), shape.way)
+        fields = pointers(layer, shape.way)
+        slots = tuple(
+            Slot(0, number, 8 * fields.index(name), 0, self._alignment(name[0]))
+            for number, name in enumerate(self.buffers)
+        )
+        parameter = bytes(8 * len(fields)) + np.array([self.steps, batch], np.uint32).tobytes()
+        grid = (shape.clusters(batch) * shape.blocks, 1, 1)
+        launch = Launch(binary, entry, self.title, grid, (_THREADS, 1, 1), (parameter,), slots, shape.shared(layer))
+        on_host = device.on_host
+        plan = LaunchPlan(self.title, len(self.buffers), (launch,), in_graphs=not on_host, host=on_host)
+        return PlanTarget(plan, lambda *_: plan, platform)
+
+    def _alignment(self, field: str) -> int:
+        """Return how many bytes must divide the address of a field's arrays: what is read at once."""
+        if self.shape.way == "backward" and field in ("spikes", "shown"):
+            return 4 if self.kernels.layer.neurons % 2 else 8
+        return {"weights": 16, "scratch": 16, "kept": 8}.get(field, 4)
+
+
+def as_words(x: Array) -> Array:
+    """Return numbers of 32 bits, or bools, as uint32."""
+    x = jnp.asarray(x)
+    return x.astype(np.uint32) if x.dtype in (bool, np.uint32) else jax.lax.bitcast_convert_type(x, np.uint32)
+
+
+def of_words(words: Array, dtype: str) -> Array:
+    """Return words as numbers of a dtype."""
+    if dtype in ("bool", "uint32"):
+        return words.astype(dtype)
+    return jax.lax.bitcast_convert_type(words, jnp.dtype(dtype))

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// All steps of a layer forward, in one launch.
+//
+// In each step, a block multiplies its rows of weights with the spikes that arrive, which are bits: weights are whole
+// numbers of a quantum in two planes of 8 bits, so sums are exact. Then each thread runs the rule for its neurons, and
+// the block sends their spikes to the others of its cluster.
+
+struct Forward {
+    const float* current[CURRENT_ROOM]; // (samples, steps, H)
+    const u32* begin[STATES];         // (samples, H)
+    const u32* param[PARAMS];         // (1,) or (H,)
+    const uint4* weights;
+    const float* quantum;             // (1,)
+    const u32* random;                // (samples, 3): the first step, and the keys of random numbers
+    void* kept[KEPT];                 // (samples, steps, SAVED): what the way back reads
+    u32* flags[FLAGS];                // (samples, steps, SAVED / 32): spikes, and other bits that the way back reads
+    float* spikes;                    // (samples, steps, H): 1 or 0
+    u32* end[STATES];                 // (samples, H)
+    u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
+    u32 steps, samples;
+};
+
+constexpr u32 EACH = SAMPLES * OWN / THREADS;     // neurons of a thread
+constexpr u32 STRIDE = THREADS / OWN;             // samples between them
+constexpr u32 COUNT = PRODUCT ? DEPTH / 32 * TILES * 2 : 1;
+constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
+constexpr u32 SLOTS = DELAY + 1;                  // of spikes, by step
+constexpr u32 SLOT = SAMPLES * WORDS, SLICE = SAMPLES * OWN_WORDS * 4;
+
+// Words of spikes: those of a block are together.
+BE u32 word_of(u32 sample, u32 word) { return (word / OWN_WORDS * SAMPLES + sample) * OWN_WORDS + word % OWN_WORDS; }
+
+BE void product(int* sums, const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 across, u32 part, u32 lane) {
+    int found[CHAINS][TILES][GROUPS][4] = {};
+    UNROLLED
+    for (u32 k = 0; k < DEPTH / 32; ++k)
+        UNROLLED
+        for (u32 group = 0; group < GROUPS; ++group) {
+            const u32 word = spikes[word_of((group * 8 + lane / 4) % SAMPLES, part * (DEPTH / 32) + k)];
+            const u32 b0 = word >> lane % 4 & 0x01010101u, b1 = word >> (lane % 4 + 4) & 0x01010101u;
+            UNROLLED
+            for (u32 tile = 0; tile < TILES; ++tile) {
+                multiply(found[0][tile][group], vector_of(weights, (k * TILES + tile) * 2), b0 << 7, b1 << 7);
+                multiply(found[CHAINS - 1][tile][group], vector_of(weights, (k * TILES + tile) * 2 + 1), b0, b1);
+            }
+        }
+    put_sums(sums, found, across, part, lane);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(const __grid_constant__ Forward p) {
+    ROOM(room);
+    u64* const arrived = (u64*)room;  // spikes of even and of odd steps
+    uint4* const more = (uint4*)(room + 128);
+    int* const sums = (int*)(more + (COUNT - IN_REGISTERS) * WARPS * 32);
+    float* const ahead = (float*)(sums + (PRODUCT ? PARTS * SAMPLES * SUM_ROW : 0));
+    u32* const spikes = (u32*)(ahead + AHEAD * CURRENTS * EACH * THREADS);
+
+    const u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const u32 block = blockIdx.x % BLOCKS, first = blockIdx.x / BLOCKS * SAMPLES;
+    const u32 across = warp % ACROSS, part = warp / ACROSS;
+    const u32 neuron = block * OWN + tid % OWN, column = smaller(neuron, H - 1);
+    const bool is_real = neuron < H;
+
+    Weights<COUNT, IN_REGISTERS> weights;
+    const float quantum = PRODUCT ? *p.quantum : 0;
+    if constexpr (PRODUCT) {
+        load(weights, p.weights, more, block, warp, lane);
+        for (u32 k = tid; k < SLOTS * SLOT; k += THREADS) spikes[k] = 0;
+    }
+    u32 param[PARAMS];
+    UNROLLED
+    for (u32 k = 0; k < PARAM_COUNT; ++k) param[k] = p.param[k][PER_NEURON >> k & 1 ? column : 0];
+    u32 state[EACH][STATES], row[EACH];  // of the first step of a sample
+    UNROLLED
+    for (u32 j = 0; j < EACH; ++j) {
+        const u32 sample = smaller(first + tid / OWN + j * STRIDE, p.samples - 1);  // the last cluster repeats the last one
+        row[j] = sample * p.steps;
+        UNROLLED
+        for (u32 k = 0; k < STATE_COUNT; ++k) state[j][k] = p.begin[k][sample * H + column];
+    }
+    auto own_ahead = [&](u32 t, u32 j, u32 c) { return ahead + ((t % AHEAD * CURRENTS + c) * EACH + j) * THREADS + tid; };
+    auto look_ahead = [&](u32 t) {
+        UNROLLED
+        for (u32 c = 0; c < CURRENTS; ++c)
+            UNROLLED
+            for (u32 j = 0; j < EACH; ++j)
+                if (t < p.steps) fetch<4>(own_ahead(t, j, c), p.current[c] + (u64)(row[j] + t) * H + column);
+        end_of_fetches();
+    };
+#if CLUSTER > 1
+    if (tid == 0)
+        for (u32 k = 0; k < 2; ++k) open(arrived + k, (CLUSTER - 1) * SLICE);
+#endif
+    for (u32 t = 0; t + 1 < AHEAD; ++t) look_ahead(t);
+#if CLUSTER > 1
+    meet_cluster();
+#else
+    BLOCK_MEET;
+#endif
+    for (u32 t = 0; t < p.steps; ++t) {
+        look_ahead(t + AHEAD - 1);
+#if CLUSTER > 1
+        if (t > 0) {  // the spikes of the step before
+            await(arrived + (~t & 1), (t - 1) >> 1 & 1);
+            if (tid == 0 && t + 2 < p.steps) expect(arrived + (~t & 1), (CLUSTER - 1) * SLICE);
+        }
+#endif
+        if constexpr (PRODUCT) {
+            product(sums, weights, spikes + (t + 1) % SLOTS * SLOT, across, part, lane);  // those of DELAY steps before
+            BLOCK_MEET;
+        }
+        await_fetches<AHEAD - 1>();
+        u32 mine[FLAGS] = {};  // the words that this lane writes
+        UNROLLED
+        for (u32 j = 0; j < EACH; ++j) {
+            float arriving[RECEPTORS];
+            UNROLLED
+            for (u32 r = 0; r < RECEPTOR_COUNT; ++r) arriving[r] = current_of(r) < CURRENTS ? *own_ahead(t, j, current_of(r)) : 0.0f;
+            if constexpr (PRODUCT) {
+                int sum = 0;
+                UNROLLED
+                for (u32 k = 0; k < PARTS; ++k) sum += sums[(k * SAMPLES + tid / OWN + j * STRIDE) * SUM_ROW + tid % OWN];
+                arriving[INTO] = arriving[INTO] + (float)sum * quantum;
+            }
+            u32 kept[KEPT];
+            bool flag[FLAGS];
+            rule_forward(state[j], arriving, param, random_of(p.random, smaller(first + tid / OWN + j * STRIDE, p.samples - 1), neuron, t), kept, flag);
+            UNROLLED
+            for (u32 k = 0; k < KEPT_COUNT; ++k) {
+                const u64 to = (u64)(row[j] + t) * SAVED + neuron;
+                if (neuron >= SAVED) continue;
+                if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
+                else ((u32*)p.kept[k])[to] = kept[k];
+            }
+            if (is_real) p.spikes[(u64)(row[j] + t) * H + column] = flag[0] ? 1.0f : 0.0f;
+            UNROLLED
+            for (u32 k = 0; k < SHOWN_COUNT; ++k)
+                if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];
+            UNROLLED
+            for (u32 k = 0; k < FLAGS; ++k) {
+                const u32 word = WARP_ALL(~0u, flag[k] && is_real);
+                if (lane == j) mine[k] = word;
+            }
+        }
+        if (lane < EACH) {  // this lane writes the words of neuron `lane` of each lane of the warp
+            const u32 own = warp * 32 % OWN / 32, within = warp * 32 / OWN + lane * STRIDE;
+            const u32 sample = smaller(first + within, p.samples - 1);
+            if constexpr (PRODUCT) spikes[t % SLOTS * SLOT + word_of(within, block * OWN_WORDS + own)] = mine[0];
+            UNROLLED
+            for (u32 k = 0; k < FLAGS; ++k)
+                if (block * OWN_WORDS + own < SAVED / 32)
+                    p.flags[k][((u64)sample * p.steps + t) * (SAVED / 32) + block * OWN_WORDS + own] = mine[k];
+        }
+        if constexpr (PRODUCT) BLOCK_MEET;
+#if CLUSTER > 1
+        if (t + 1 < p.steps) {  // send the words of this block to the others
+            uint4* const slice = (uint4*)(spikes + t % SLOTS * SLOT + block * (SLICE / 4));
+            for (u32 k = tid; k < SLICE / 16 * CLUSTER; k += THREADS)
+                if (const u32 to = k % CLUSTER; to != block) send(slice + k / CLUSTER, slice[k / CLUSTER], arrived + (t & 1), to);
+        }
+#endif
+    }
+    UNROLLED
+    for (u32 j = 0; j < EACH; ++j)
+        UNROLLED
+        for (u32 k = 0; k < STATE_COUNT; ++k)
+            if (is_real) p.end[k][smaller(first + tid / OWN + j * STRIDE, p.samples - 1) * H + column] = state[j][k];
+#if CLUSTER > 1
+    meet_cluster();  // no block ends while others send to it
+#endif
+}

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Layer`: a population with its own projection, as the kernels of training are made for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ....scalar.adjoint import Adjoint
+from ....scalar.form import Name
+from ....scalar.trace import TracedRule
+
+__all__ = ["Layer"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the text of both kernels depends on, besides the shape.
+
+    `neurons` are those of the population. `fed` are the receptors that currents arrive at, by place. The population's
+    own projection arrives at the receptor `into`, `delay` steps later; None: it has none. `shown` are the states that
+    are recorded in each step, by place. `per_neuron` says of each parameter whether each neuron has its own. Way back,
+    `shown` are those with cotangents, and `answered` says whether spikes have any. `rounded` says that the adjoint
+    allows residuals to be rounded: then the margin has 16 bits.
+    """
+
+    traced: TracedRule
+    adjoint: Adjoint
+    neurons: int
+    fed: tuple[int, ...]
+    into: int | None
+    delay: int
+    shown: tuple[int, ...]
+    per_neuron: tuple[bool, ...]
+    answered: bool = True
+    rounded: bool = False
+
+    @property
+    def saved(self) -> int:
+        """How many neurons there are with those that fill the last word of bits."""
+        return -(-self.neurons // 32) * 32
+
+    @property
+    def has_product(self) -> bool:
+        """Whether the population projects to itself."""
+        return self.into is not None
+
+    @property
+    def states(self) -> tuple[Name, ...]:
+        """The states of a neuron."""
+        return self.traced.states
+
+    @property
+    def float_states(self) -> tuple[int, ...]:
+        """The states with a derivative, by place."""
+        return tuple(place for place, name in enumerate(self.states) if name.dtype == "float32")
+
+    @property
+    def shown_floats(self) -> tuple[int, ...]:
+        """The recorded states with a derivative, by place."""
+        return tuple(place for place in self.shown if place in self.float_states)
+
+    @property
+    def receptors(self) -> tuple[Name, ...]:
+        """What arrives."""
+        return self.traced.arriving
+
+    @property
+    def params(self) -> tuple[Name, ...]:
+        """The parameters of the rule."""
+        return self.traced.params
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether cotangents of spikes are read."""
+        return self.answered and self.adjoint.spiking
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The parameters with a derivative, by place."""
+        return tuple(self.params.index(name) for name in self.adjoint.params)
+
+    @cached_property
+    def kept(self) -> tuple[Name, ...]:
+        """The residuals of 32 bits, each an array of its own."""
+        return tuple(name for name in self.adjoint.residuals if name.dtype != "bool")
+
+    @property
+    def halves(self) -> tuple[bool, ...]:
+        """Which of these have 16 bits."""
+        return tuple(self.rounded and name == self.adjoint.margin for name in self.kept)
+
+    @cached_property
+    def flags(self) -> tuple[Name, ...]:
+        """What is stored as bits: whether neurons spiked, and residuals that are bools."""
+        return (self.adjoint.spike, *(name for name in self.adjoint.residuals if name.dtype == "bool"))
+
+    @cached_property
+    def flags_back(self) -> tuple[int, ...]:
+        """The bits that the step back reads, by place."""
+        return tuple(place for place, name in enumerate(self.flags) if place > 0 or name in self.adjoint.reads)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of training on a real GPU: the bits of the interpreter forward, and the gradients of JAX backward."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trained import (
+    adaptive,
+    cotangents_of,
+    differences,
+    equal,
+    inputs_of,
+    interpreted,
+    layer_of,
+    leaky,
+    noisy,
+    readout,
+    synapse,
+)
+
+from brainevent.network.surrogate import fast_sigmoid
+from brainevent.network.training.gpu.device import gpu
+from brainevent.network.training.gpu.runner import run_layer
+
+pytestmark = pytest.mark.gpu
+
+CASES = [
+    (leaky, 256, 32, {}),
+    (leaky, 100, 7, {}),
+    (leaky, 384, 20, {}),
+    (leaky, 512, 64, {"wanted": []}),
+    (leaky, 1024, 32, {"wanted": []}),
+    (leaky, 1024, 256, {}),
+    (leaky, 1200, 16, {"wanted": []}),
+    (adaptive, 200, 9, {"delay": 3, "shown": ("v", "a")}),
+    (adaptive, 640, 40, {}),
+    (synapse, 512, 32, {}),
+    (noisy, 300, 10, {}),
+    (readout, 20, 256, {"into": None, "shown": ("v",)}),
+]
+
+
+@pytest.mark.parametrize(("rule", "neurons", "batch", "how"), CASES)
+def test_steps_have_the_bits_of_the_interpreter_and_gradients_are_those_of_jax(rule, neurons, batch, how):
+    layer = layer_of(rule, neurons, **how)
+    inputs = inputs_of(layer, 20, batch)
+    found, expected, angles = differences(layer, gpu(), inputs, cotangents_of(layer, inputs))
+    equal(found, interpreted(layer, inputs))
+    np.testing.assert_array_equal(found.spikes, expected.spikes)
+    assert max(angles.values()) < 1e-6, angles
+
+
+@pytest.mark.parametrize(("neurons", "batch"), [(256, 256), (1024, 256), (1024, 32)])
+def test_two_runs_have_the_same_bits(neurons, batch):
+    layer = layer_of(adaptive, neurons)
+    inputs = jax.tree.map(jnp.asarray, inputs_of(layer, 20, batch))
+    cotangents = cotangents_of(layer, inputs)
+    runs = [jax.vjp(lambda inputs: run_layer(layer, gpu(), inputs), inputs)[1](cotangents) for _ in range(2)]
+    equal(*runs)
+
+
+def test_adjoints_beyond_16_bits_become_nan():
+    surrogate = fast_sigmoid(1e-3)
+    layer = layer_of(leaky, 256, surrogate=surrogate)
+    inputs = inputs_of(layer, 80, 4, strength=1.5)
+    given = jax.tree.map(jnp.asarray, inputs)
+    found = jax.vjp(lambda inputs: run_layer(layer, gpu(), inputs), given)[1](cotangents_of(layer, inputs))[0]
+    finite = np.isfinite(found.currents[0]).all((0, 2))
+    assert finite[-1]
+    assert np.isnan(found.currents[0][:, 0]).all()
+    assert (np.diff(finite.astype(int)) >= 0).all()
+    assert np.isnan(found.weights).any()

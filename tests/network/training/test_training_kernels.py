@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of training on a pretend GPU: the bits of the interpreter forward, and the gradients of JAX backward."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ptx import ptx_of
+from trained import (
+    adaptive,
+    cotangents_of,
+    differences,
+    equal,
+    inputs_of,
+    interpreted,
+    layer_of,
+    leaky,
+    noisy,
+    readout,
+    synapse,
+)
+from training_on_cpu import PretendGpu
+
+from brainevent.errors import NetworkError
+from brainevent.network.training.gpu.calls import Kernels
+from brainevent.network.training.gpu.runner import run_layer
+from brainevent.network.training.gpu.shape import MOST_BLOCKS, layouts, shape_of
+from brainevent.network.training.gpu.text import kernel_text
+from brainevent.network.training.gpu.weights import backward_weights, forward_weights, quantum_of
+
+SHARED = 227 * 1024
+ANGLE = 1e-6  # 1 - cosine, at most: numbers of 16 bits are behind gradients
+
+# A rule, neurons, samples, clusters at once, and more; g++ compiles each for some seconds.
+QUICK = [
+    (leaky, 40, 3, 2, {}),
+    (adaptive, 150, 3, 1, {"delay": 2, "shown": ("v",)}),
+    (readout, 21, 5, 3, {"into": None, "shown": ("v",)}),
+]
+THOROUGH = [
+    (leaky, 256, 5, 3, {"wanted": []}),
+    (leaky, 300, 9, 1, {}),
+    (leaky, 650, 4, 1, {"delay": 3}),
+    (adaptive, 128, 11, 1, {"shown": ("a", "v")}),
+    (synapse, 200, 3, 3, {}),
+    (noisy, 70, 5, 1, {}),
+    (synapse, 33, 7, 1, {"into": None}),
+]
+
+
+@pytest.mark.parametrize(
+    ("rule", "neurons", "batch", "clusters", "how"),
+    [*QUICK, *(pytest.param(*case, marks=pytest.mark.thorough) for case in THOROUGH)],
+)
+def test_steps_have_the_bits_of_the_interpreter_and_gradients_are_those_of_jax(rule, neurons, batch, clusters, how):
+    layer = layer_of(rule, neurons, **how)
+    inputs = inputs_of(layer, 6, batch)
+    found, expected, angles = differences(layer, PretendGpu(clusters), inputs, cotangents_of(layer, inputs))
+    equal(found, interpreted(layer, inputs))
+    np.testing.assert_array_equal(found.spikes, expected.spikes)
+    assert rule is readout or 0 < np.mean(found.spikes) < 0.3
+    assert max(angles.values()) < ANGLE, angles
+
+
+def test_adjoints_beyond_16_bits_become_nan():
+    layer = layer_of(leaky, 40)  # the text of the first quick case
+    inputs = inputs_of(layer, 6, 3, drive=0.01, strength=2e5)  # no neuron spikes, and adjoints grow from step to step
+    given = jax.tree.map(jnp.asarray, inputs)
+    outputs, pull = jax.vjp(lambda inputs: run_layer(layer, PretendGpu(2), inputs), given)
+    found = pull(cotangents_of(layer, inputs))[0]
+    assert not np.any(outputs.spikes)
+    finite = np.isfinite(found.currents[0]).all((0, 2))
+    assert finite[-1]
+    assert np.isnan(found.currents[0][:, 0]).all()
+    assert (np.diff(finite.astype(int)) >= 0).all()
+    assert np.isnan(found.states[0]).all()
+
+
+def test_weights_that_are_not_finite_are_not_hidden():
+    layer = layer_of(leaky, 40)
+    inputs = inputs_of(layer, 6, 3)
+    inputs.weights[3, 5] = np.nan
+    outputs = run_layer(layer, PretendGpu(2), inputs)
+    assert np.isnan(outputs.states[0]).all()
+
+
+def test_batches_of_batches_are_as_one_after_the_other():
+    layer, device = layer_of(leaky, 40), PretendGpu(2)
+    several = [inputs_of(layer, 6, 3, seed) for seed in range(2)]
+
+    def loss(inputs):
+        return jnp.sum(run_layer(layer, device, inputs).spikes * jnp.cos(jnp.arange(40.0)))
+
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *several)
+    found = jax.jit(jax.vmap(jax.grad(loss)))(stacked)
+    expected = jax.tree.map(lambda *x: jnp.stack(x), *(jax.grad(loss)(jax.tree.map(jnp.asarray, x)) for x in several))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)  # sums over samples have any order
+
+
+@pytest.mark.parametrize("neurons", [1, 20, 64, 100, 256, 300, 512, 640, 1000, 1024, 1200])
+@pytest.mark.parametrize("batch", [1, 32, 256, 3000])
+def test_every_size_has_a_shape(neurons, batch):
+    at_once = lambda blocks: max(1, 132 // blocks - 1)
+    for layer in (layer_of(leaky, neurons), layer_of(adaptive, neurons, into=None)):
+        for way in ("forward", "backward"):
+            shape = shape_of(layer, way, batch, at_once, SHARED)
+            assert shape.wide >= neurons
+            assert shape.shared(layer) <= SHARED
+            assert shape.clusters(batch) * shape.samples >= batch
+            assert shape.samples * shape.own % 256 == 0
+            assert shape.wide % (32 * shape.parts) == 0 or not layer.has_product
+            assert not layer.has_product or shape.blocks <= MOST_BLOCKS
+
+
+def test_one_wave_of_clusters_is_enough_where_samples_fit():
+    at_once = {1: 132, 4: 26, 16: 7}.__getitem__
+    for neurons, batch, samples in [(256, 256, 2), (256, 32, 1), (1024, 256, 40), (1024, 32, 8), (512, 256, 16)]:
+        shape = shape_of(layer_of(leaky, neurons, wanted=[]), "forward", batch, at_once, SHARED)
+        assert shape.samples == samples
+        assert shape.clusters(batch) <= at_once(shape.blocks)
+
+
+def test_more_neurons_than_a_cluster_has_room_for_are_refused():
+    kernels = Kernels(layer_of(leaky, 3000), 8, PretendGpu())
+    with pytest.raises(NetworkError, match=r'leaky has 3000 neurons .* no room for; build .* backend="jax"'):
+        kernels.shape("forward")
+
+
+@pytest.mark.parametrize("neurons", [100, 256, 300, 1024])
+def test_weights_are_in_the_order_of_tensor_cores(neurons):
+    own, blocks = layouts(neurons, True)[0]
+    shape = shape_of(layer_of(leaky, neurons), "forward", 32, lambda blocks: 8, SHARED)
+    assert (shape.own, shape.blocks) == (own, blocks)
+    r = np.random.default_rng(0)
+    weights = jnp.float32(r.normal(0, 0.3, (neurons, neurons)))
+    quantum = quantum_of(weights)
+    whole = np.zeros((shape.wide, shape.wide), np.int64)
+    whole[:neurons, :neurons] = np.round(np.float64(weights) / float(quantum))
+    planes = np.asarray(forward_weights(weights, quantum, shape), np.int64)
+    halves = np.asarray(backward_weights(weights, quantum, jnp.float32(1), shape), np.float64)
+    across, depth = own // 32, shape.wide // shape.parts
+    for _ in range(200):
+        row, inner = r.integers(0, shape.wide, 2)
+        block, tile, part = row // own, row % own // 16, inner // depth
+        warp, register = part * across + tile // 2, row % 16 // 8
+        k, lane = inner % depth // 32, row % 8 * 4 + inner % 4
+        byte = (register + inner % 32 // 4 % 2 * 2) * 4 + inner % 32 // 8
+        high, low = planes.reshape(blocks, 8, depth // 32, 2, 2, 32, 16)[block, warp, k, tile % 2, :, lane, byte]
+        assert 128 * high + low == whole[inner, row]
+        k, lane = inner % depth // 16, row % 8 * 4 + inner % 8 // 2
+        half = (register + inner % 16 // 8 * 2) * 2 + inner % 2
+        found = halves.reshape(blocks, 8, depth // 16, 2, 32, 8)[block, warp, k, tile % 2, lane, half]
+        assert found == np.float16(whole[row, inner] * float(quantum))
+
+
+def test_the_quantum_follows_from_the_largest_weight():
+    for largest in (1.0, 0.99999, 1e-30, 3e8, 16383 / 16384):
+        quantum = float(quantum_of(jnp.float32([0.0, -largest])))
+        assert np.log2(quantum) % 1 == 0
+        assert 4096 < np.round(np.float32(largest) / quantum) <= 16383
+    assert float(quantum_of(jnp.zeros(3))) > 0
+    assert np.isnan(quantum_of(jnp.float32([1.0, np.inf])))
+
+
+@pytest.mark.parametrize(
+    ("rule", "neurons", "batch", "how"),
+    [
+        (leaky, 256, 256, {"wanted": []}),
+        (adaptive, 1024, 256, {"shown": ("a",)}),
+        pytest.param(synapse, 512, 32, {"delay": 2}, marks=pytest.mark.thorough),
+        pytest.param(noisy, 1200, 16, {}, marks=pytest.mark.thorough),
+        pytest.param(readout, 20, 256, {"into": None, "shown": ("v",)}, marks=pytest.mark.thorough),
+    ],
+)
+def test_the_text_compiles_for_gpus(rule, neurons, batch, how):
+    layer = layer_of(rule, neurons, **how)
+    at_once = lambda blocks: 132 // blocks - (blocks > 1)
+    for way in ("forward", "backward"):
+        shape = shape_of(layer, way, batch, at_once, SHARED)
+        ptx = ptx_of(kernel_text(layer, shape), "--std=c++17", capability="90a")
+        assert f".entry {way}" in ptx
+        assert ("mma.sync" in ptx) == layer.has_product
+        assert ("multicast::cluster" in ptx) == shape.multicast

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that are trained with kernels of a GPU, on a pretend one: the gradients of plain JAX."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from trained import on_grid, one_minus_cosine, readout
+from training_on_cpu import PretendGpu
+
+import brainevent as be
+from brainevent.network.training.gpu.engine import GpuKernels
+from brainevent.network.training.runner import NativeRunner
+
+STEPS = 6
+SIMULATE = importlib.import_module("brainevent.network.reference.simulate")
+
+
+def leaky(s, arriving, p):
+    v = s.v * p.keep + arriving.syn
+    spike = v > p.threshold
+    return s.replace(v=jnp.where(spike, 0.0, v)), spike
+
+
+def relay(s, arriving, p):
+    return s, arriving.given > 0
+
+
+def network(delay=1.0):
+    """Return a simulation of inputs, a recurrent population and a readout; and weights that its kernels represent."""
+    r = np.random.default_rng(3)
+    given, hidden = (
+        be.Population("given", 10, relay),
+        be.Population(
+            "hidden", 40, leaky, state={"v": 0.0}, params={"keep": 0.9, "threshold": r.uniform(0.9, 1.1, 40)}
+        ),
+    )
+    out = be.Population("out", 5, readout, state={"v": 0.0}, params={"keep": 0.9})
+    weights = {
+        "given->hidden.syn": np.float32(r.normal(0.3, 0.3, (10, 40))),
+        "hidden->hidden.syn": np.float32(r.normal(0, 0.1, (40, 40))),
+        "hidden->out.syn": np.float32(r.normal(0, 0.3, (40, 5))),
+    }
+    whole, quantum = on_grid(weights["hidden->hidden.syn"])
+    weights["hidden->hidden.syn"] = np.float32(whole * quantum)
+    projections = [
+        be.Projection(given, hidden, weights["given->hidden.syn"], into="syn"),
+        be.Projection(hidden, hidden, weights["hidden->hidden.syn"], into="syn", delay=delay),
+        be.Projection(hidden, out, weights["hidden->out.syn"], into="syn"),
+    ]
+    sim = be.Network([given, hidden, out], projections, dt=1.0).build(seed=0, backend="jax")
+    return sim, {name: jnp.asarray(x.reshape(-1)) for name, x in weights.items()}
+
+
+def loss_of(sim):
+    def loss(weights, keep, xs):
+        def one(x):
+            params = sim.params | weights | {"hidden": sim.params["hidden"] | {"keep": keep}}
+            _, found = be.simulate(
+                sim, sim.state, params, STEPS, inputs={"given.given": x}, record=["out.v", "hidden.spikes"]
+            )
+            return jnp.sum(found["out.v"] * jnp.cos(jnp.arange(5.0))) + 0.1 * jnp.sum(found["hidden.spikes"] ** 2)
+
+        return jnp.sum(jax.vmap(one)(xs))
+
+    return loss
+
+
+@pytest.mark.parametrize("delay", [1.0, pytest.param(2.0, marks=pytest.mark.thorough)])
+def test_gradients_of_a_batch_are_those_of_plain_jax(monkeypatch, delay):
+    sim, weights = network(delay)
+    xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
+    gradient = jax.jit(jax.value_and_grad(loss_of(sim), (0, 1)))
+    expected = gradient(weights, jnp.float32(0.9), xs)
+    ran = []
+
+    class Kernels(GpuKernels):
+        def backward(self, cells, steps, size, *more):
+            ran.append((cells.cells[0].population.name, size))
+            return super().backward(cells, steps, size, *more)
+
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(Kernels(PretendGpu(2))))
+    found = jax.jit(jax.value_and_grad(loss_of(sim), (0, 1)))(weights, jnp.float32(0.9), xs)
+    assert {("hidden", 3), ("out", 3)} <= set(ran)  # they are traced for one sample, too
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-6)
+    for one, other in zip(jax.tree.leaves(found[1]), jax.tree.leaves(expected[1]), strict=True):
+        assert one_minus_cosine(one, other) < 1e-6
+        np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
+
+
+@pytest.mark.thorough
+def test_weights_of_each_sample_are_run_one_after_another(monkeypatch):
+    sim, weights = network()
+    xs = jnp.float32(np.random.default_rng(0).random((2, STEPS, 10)) < 0.4)
+    several = jax.tree.map(lambda x: jnp.stack([x, x / 2]), weights)
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(PretendGpu(2))))
+    gradient = jax.grad(lambda weights, x: loss_of(sim)(weights, jnp.float32(0.9), x[None]))
+    found = jax.vmap(gradient)(several, xs)
+    for k in range(2):
+        alone = gradient(jax.tree.map(lambda x, k=k: x[k], several), xs[k])
+        for name, x in alone.items():
+            np.testing.assert_allclose(found[name][k], x, rtol=1e-4, atol=1e-6)
