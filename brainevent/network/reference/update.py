@@ -44,8 +44,9 @@ def updated(
     if isinstance(surrogate, SpikeTimes) and ECHO in states:
         return timed(population, states, arguments, new, spikes, decided)
     dtype = population.rule.dtype
-    by_margin = decided is not None and surrogate is not None and not isinstance(surrogate, SpikeTimes)
-    floats = as_events(surrogate, spikes, *decided) if by_margin else spikes.astype(dtype)
+    floats = spikes.astype(dtype)
+    if decided is not None and surrogate is not None and not isinstance(surrogate, SpikeTimes):
+        floats = as_events(surrogate, spikes, *decided)
     return dict(zip(population.state, new, strict=True)), floats
 
 

@@ -124,10 +124,6 @@ def test_weights_are_those_of_separate_builds():
                 np.testing.assert_array_equal(found[label], result[label])
         for name, own in other.state.neurons.items():
             np.testing.assert_array_equal(states.neurons[name]["v"][k], own["v"])
-    with pytest.raises(
-        NetworkError, match="simulate: params has weights of IE that JAX traces, but with backend='numba'"
-    ):
-        jax.jit(lambda w: run(0.1, INPUT[0], sim.state, w, None))(WEIGHTS[0])
 
 
 def compiled_of(sim):

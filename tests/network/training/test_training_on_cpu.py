@@ -133,7 +133,13 @@ def test_spikes_are_those_of_the_interpreter(sim):
     """The same float program, by NumPy: currents, then rows of weights in the order of the sources."""
     [p] = sim.plan.populations
     inputs = given(sim, 1)["a.syn"][0]
-    after, out = be.simulate(sim, sim.state, sim.params, STEPS, {"a.syn": inputs}, record=["a.spikes", "a.v"])
+
+    @jax.jit
+    def run(weights):
+        params = sim.params | {"a->a.syn": weights}
+        return be.simulate(sim, sim.state, params, STEPS, {"a.syn": inputs}, record=["a.spikes", "a.v"])
+
+    after, out = run(sim.params["a->a.syn"])
     weights = np.asarray(sim.params["a->a.syn"]).reshape(19, 19)
     v, sums = np.zeros(19, F), np.zeros(19, F)
     for step in range(STEPS):
