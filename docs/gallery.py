@@ -65,6 +65,11 @@ PROGRAMS = {
             "networks/classifier", (2,), "classifier",
         ),
         Program(
+            "Digits", "train-with.md#a-network-of-the-shape-of-shd",
+            "700 inputs and 20 classes, with and without delays.",
+            "networks/digits", (2,), "digits",
+        ),
+        Program(
             "Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network", (2,)
         ),
         Program(

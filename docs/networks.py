@@ -5,6 +5,7 @@ Each is drawn from the program on its page, or from the one in examples/networks
 """
 
 import functools
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from examples.networks import brunel, classifier, coba, cuba, microcircuit, repo
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
+CURVES = HERE.parent / "benchmarks" / "results" / "2026-11-26-training-curves.json"
 WIDE = 6.0  # inches: on a phone, words must still be large enough
 
 
@@ -204,6 +206,28 @@ def learning(name: str) -> Picture:
     return figure
 
 
+def curves(name: str) -> Picture:
+    """Draw how the networks of the shape of SHD learned, on a CPU and on a GPU, as committed with the benchmarks."""
+    theme = THEMES[name]
+    runs = json.loads(CURVES.read_text(encoding="utf-8"))
+    figure = figure_of(3.2, "Networks that learn to tell 20 classes of recordings apart", theme)
+    left, right = figure.subplots(1, 2)
+    for run in runs:
+        gpu = "NVIDIA" in run["device"]
+        colour, dashes = theme.colours[1 if run["delays"] else 0], DASHES[1 if gpu else 0]
+        label = f"{'with delays' if run['delays'] else 'one step'}, {'GPU' if gpu else 'CPU'}"
+        look = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": label}
+        left.plot(np.arange(1, len(run["losses"]) + 1), run["losses"], **look)
+        right.plot(np.arange(1, len(run["accuracies"]) + 1), 100 * np.array(run["accuracies"]), marker="o", **look)
+    for axes, title in ((left, "training"), (right, "recordings that were not trained")):
+        dress(axes, theme)
+        named(axes, title, theme)
+    left.set(xlabel="step", ylabel="loss", ylim=(0, None))
+    right.set(xlabel="epoch", ylabel="classified correctly (%)", ylim=(0, 100))
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="lower right")
+    return figure
+
+
 def rhythms(name: str) -> Picture:
     """Draw the rates of the network on the page of delays, for each of its delays."""
     theme, rates = THEMES[name], page("delays")["rates"]
@@ -231,6 +255,7 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "microcircuit": cortex,
     "ring": memory,
     "classifier": learning,
+    "digits": curves,
     "delays": rhythms,
 }
 

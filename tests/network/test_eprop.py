@@ -95,7 +95,7 @@ def by_backpropagation(sim, steps, names):
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("delay", [1, 3])
+@pytest.mark.parametrize("delay", [1, pytest.param(3, marks=pytest.mark.thorough)])
 def test_without_connections_within_a_layer_it_is_backpropagation(rule, delay):
     sim = made(rule, recurrent=False, delay=delay)
     loss, gradients, state = by_eprop(sim, 40)
