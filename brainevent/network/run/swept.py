@@ -34,10 +34,10 @@ class SweepResult(Sequence[Result]):
     Examples:
         >>> import brainevent as be
         >>> sim = be.Network([be.models.lif_delta("cells", 5)], dt=0.1).build(seed=1)
-        >>> swept = sim.sweep(200, "cells.counts", {"cells": {"current": [0.0, 30.0, 60.0]}})
+        >>> swept = sim.sweep(200, "cells.counts", {"cells": {"current": [0.0, 40.0, 80.0]}})
         >>> len(swept), swept["cells.counts"].shape
         (3, (3, 5))
-        >>> swept[2]["cells.counts"].sum() > swept[1]["cells.counts"].sum() > 0
+        >>> bool(swept[2]["cells.counts"].sum() > swept[1]["cells.counts"].sum() > 0)
         True
     """
 
