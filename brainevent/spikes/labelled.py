@@ -164,8 +164,8 @@ class LabelledSpikes:
             seed: Recordings with the same arguments are the same; those of another seed have other patterns.
 
         Returns:
-            The recordings. Part them for training and testing, as with `digits[:1000]` and `digits[1000:]`: recordings
-            of two seeds do not belong to the same classes.
+            The recordings. Part them for training and testing, as with `digits[:1000]` and `digits[1000:]`, since
+            recordings of two seeds do not belong to the same classes.
 
         Raises:
             ValueError: A number is not above zero.
@@ -220,7 +220,7 @@ class LabelledSpikes:
             uint8 (recordings, steps, inputs): 1 where an input spiked in a step, once or several times.
 
         Raises:
-            ValueError: `steps` or `dt` is not above zero.
+            ValueError: The number of steps, or the length of one, is not above zero.
             MemoryError: The array does not fit in memory.
         """
         if not steps > 0 or not dt > 0:
@@ -251,7 +251,7 @@ class LabelledSpikes:
             Spikes, uint8 (size, steps, inputs), and classes, int32 (size,).
 
         Raises:
-            ValueError: `size` is not in the range from 1 to the number of recordings.
+            ValueError: A batch is not of at least one recording and of at most all.
         """
         if not 0 < size <= len(self):
             raise ValueError(
