@@ -164,8 +164,8 @@ class LabelledSpikes:
             seed: Recordings with the same arguments are the same; those of another seed have other patterns.
 
         Returns:
-            The recordings. Part them for training and testing, as with `digits[:1000]` and `digits[1000:]`, since
-            recordings of two seeds do not belong to the same classes.
+            The recordings. Part them for training and testing, by slices, since recordings of two seeds do not belong
+            to the same classes.
 
         Raises:
             ValueError: A number is not above zero.
@@ -217,7 +217,7 @@ class LabelledSpikes:
             dt: Length of a step in milliseconds.
 
         Returns:
-            uint8 (recordings, steps, inputs): 1 where an input spiked in a step, once or several times.
+            An array of uint8 (recordings, steps, inputs), 1 where an input spiked in a step, once or several times.
 
         Raises:
             ValueError: The number of steps, or the length of one, is not above zero.
