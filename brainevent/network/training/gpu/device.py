@@ -76,5 +76,5 @@ def _gpu(architectures: tuple[str, ...]) -> Gpu:
 
 
 def gpu() -> Gpu:
-    """Return the GPUs that code is compiled for now."""
+    """Return the GPUs for which code is being compiled."""
     return _gpu(gpu_architectures(None, cuda_capabilities))
