@@ -54,6 +54,7 @@ __all__ = [
     "bind_equation",
     "call_site_last",
     "calls_python",
+    "closed_jaxpr",
     "code_of",
     "custom_call_targets",
     "described_devices",
@@ -355,6 +356,11 @@ def _without_mesh(avals: Sequence[Any]) -> Iterator[list[ShapedArray]]:
 def inner_jaxprs(jaxpr: Any) -> Iterator[Any]:
     """Yield the jaxprs within a jaxpr."""
     yield from _core.subjaxprs(jaxpr)
+
+
+def closed_jaxpr(jaxpr: Any) -> Any:
+    """Return a jaxpr with its constants: it may have none of its own, which JAX 0.12 does not tell apart."""
+    return jaxpr if hasattr(jaxpr, "consts") else getattr(_core, "ClosedJaxpr")(jaxpr, ())  # noqa: B009
 
 
 def calls_python(function: Callable[..., Sequence[Any]], ctx: mlir.LoweringRuleContext) -> bool:

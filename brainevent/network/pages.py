@@ -49,7 +49,7 @@ def untouched(shape: tuple[int, ...], dtype: Any) -> Array:
     return np.frombuffer(_mapped(size), dtype).reshape(shape)
 
 
-def _mapped(size: int, **how: int) -> mmap.mmap:
+def _mapped(size: int, **how: Any) -> mmap.mmap:
     """Return new memory of the system; raise as NumPy does if there is none."""
     try:
         return mmap.mmap(-1, size, **how)

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
-from .._compat import function_of, scan_counts
+from .._compat import closed_jaxpr, function_of, scan_counts
 from .form import Branch, Constant, Line, Loop, Name, Operand, Values, Writer, boxed, constant
 
 __all__ = ["CALLS", "CONTROL", "inner_jaxpr", "opened"]
@@ -141,8 +140,7 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 
 def inner_jaxpr(eqn: Any) -> Any:
     """Return the closed jaxpr of an equation that is a call."""
-    inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-    return inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())
+    return closed_jaxpr(eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr"))
 
 
 def opened(eqn: Any) -> Any | None:
