@@ -18,7 +18,7 @@ from ..scalar.trace import flat_rule
 from ..typing import ArrayLike, PyTree
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .reference.params import check_mapping, check_name, check_names, given_weights, initial_params, neuron_params
-from .reference.prepare import checked_count, checked_inputs, checked_state
+from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
 from .reference.quanta import in_quanta_of
 from .state import NetworkState
 from .surrogate import fast_sigmoid
@@ -103,6 +103,7 @@ def eprop(
     plan = sim if isinstance(sim, Plan) else _plan(sim)
     steps = checked_count("steps", steps)
     check_names(plan, params)
+    check_surrogate("eprop", surrogate)
     with jax.enable_x64(plan.dtype == "float64"):
         state = checked_state(plan, in_quanta_of(plan, state))
         weights = initial_params(plan) | given_weights(plan, params)

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class LabelledSpikes:
         Raises:
             ImportError: h5py is not installed.
             FileNotFoundError: There is no such file.
-            ValueError: The file lacks an array, or a unit is not below `inputs`.
+            ValueError: The file is not HDF5, lacks an array, or has a unit that is not below `inputs`.
             ShapeError: The lists of a recording differ in length, or the arrays in the number of recordings.
 
         Examples:
@@ -88,6 +89,13 @@ class LabelledSpikes:
             raise ImportError(
                 "LabelledSpikes.from_hdf5: needs the package h5py; install it with `pip install h5py`"
             ) from error
+        if not Path(path).exists():
+            raise FileNotFoundError(f"LabelledSpikes.from_hdf5: {path} does not exist; pass the path of a file")
+        if not h5py.is_hdf5(path):
+            raise ValueError(
+                f"LabelledSpikes.from_hdf5: {path} is not an HDF5 file; if it is compressed, as shd_train.h5.gz is, "
+                "unpack it with gunzip"
+            )
         with h5py.File(path, "r") as file:
             for name in ("spikes/times", "spikes/units", "labels"):
                 if name not in file:

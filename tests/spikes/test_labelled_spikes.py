@@ -2,6 +2,7 @@
 """Recordings with classes: read, drawn, chosen, and as input of a network."""
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,13 +99,20 @@ def test_a_file_of_shd_is_read(tmp_path, monkeypatch):
     })  # fmt: skip
     monkeypatch.setitem(sys.modules, "h5py", type(sys)("h5py"))
     sys.modules["h5py"].File = lambda path, mode: content
+    sys.modules["h5py"].is_hdf5 = lambda path: Path(path).suffix == ".h5"
+    for name in ("shd_train.h5", "other.h5", "shd_train.h5.gz"):
+        (tmp_path / name).touch()
     read = LabelledSpikes.from_hdf5(tmp_path / "shd_train.h5")
     assert (len(read), read.inputs, read.labels.tolist()) == (2, 700, [7, 19])
     np.testing.assert_allclose(read.times, [500, 1], rtol=1e-3)
     assert read[0].binned(501, 1.0)[0, 500, 699] == 1
     del content["labels"]
     with pytest.raises(ValueError, match="has no 'labels'; pass a file of SHD or SSC"):
-        LabelledSpikes.from_hdf5("other.h5")
+        LabelledSpikes.from_hdf5(tmp_path / "other.h5")
+    with pytest.raises(ValueError, match=r"shd_train\.h5\.gz is not an HDF5 file; .* unpack it with gunzip"):
+        LabelledSpikes.from_hdf5(tmp_path / "shd_train.h5.gz")
+    with pytest.raises(FileNotFoundError, match=r"nothing\.h5 does not exist; pass the path of a file"):
+        LabelledSpikes.from_hdf5(tmp_path / "nothing.h5")
 
 
 def test_without_h5py_the_error_says_what_to_install(monkeypatch):

@@ -46,7 +46,7 @@ def _checked_param(population: PopulationPlan, means: set[str], key: str, value:
         raise NetworkError(
             f"simulate: {where} sets the mean of random.poisson, for which build makes a table; leave it out, pass "
             "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
-            'backend="jax"'
+            f'an array of means ({population.size},), or with backend="jax"; sim.sweep varies such a mean as well'
         )
     return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
 

@@ -53,7 +53,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
 
 
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
-    """Return the weights that are given, checked: floats of the plan, (1,) or (entries,)."""
+    """Return the weights that are given, () or (1,) or (entries,), checked: floats of the plan, (1,) or (entries,)."""
     found = {}
     for p in plan.projections:
         if p.name in params:
@@ -63,8 +63,9 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
             with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
-                found[p.name] = jnp.asarray(value, plan.dtype)
-            _check_shape(where, found[p.name], ((1,), (p.entries,)))
+                given = jnp.asarray(value, plan.dtype)
+            _check_shape(where, given, ((), (1,), (p.entries,)))
+            found[p.name] = jnp.atleast_1d(given)
     return found
 
 

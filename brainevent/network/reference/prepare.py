@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -13,13 +14,22 @@ from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
 from ..plan.plan import Plan
 from ..state import NetworkState
+from ..surrogate import SpikeTimes, Surrogate
 from .delivery import deliveries
 from .outputs import Outputs
 from .params import check_mapping, check_name
 from .program import Program
 from .quanta import Receptor
 
-__all__ = ["check_keys", "checked_count", "checked_inputs", "checked_keys", "checked_state", "program_of"]
+__all__ = [
+    "check_keys",
+    "check_surrogate",
+    "checked_count",
+    "checked_inputs",
+    "checked_keys",
+    "checked_state",
+    "program_of",
+]
 
 Array = Any
 
@@ -100,3 +110,25 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
                     "pass a state of this network"
                 )
     return state
+
+
+def check_surrogate(where: str, surrogate: Any) -> None:
+    """Raise unless a surrogate is None, a named one, or a function of one number that JAX can trace."""
+    if surrogate is None or isinstance(surrogate, Surrogate | SpikeTimes):
+        return
+    if not callable(surrogate):
+        raise NetworkError(
+            f"{where}: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
+        )
+    name = getattr(surrogate, "__name__", repr(surrogate))
+    try:
+        slope = jax.eval_shape(lambda margin: jnp.asarray(surrogate(margin)), jax.ShapeDtypeStruct((), np.float32))
+    except (TypeError, ValueError) as error:  # errors of tracing are of these kinds
+        raise NetworkError(
+            f"{where}: surrogate {name} raises {type(error).__name__}: {str(error).splitlines()[0]}; pass a "
+            "function of one number, the margin, that uses jnp instead of np and math, and jnp.where instead of if"
+        ) from error
+    if slope.shape != () or not any(jnp.issubdtype(slope.dtype, kind) for kind in (np.floating, np.integer)):
+        raise NetworkError(
+            f"{where}: surrogate {name} returns {slope.dtype} {slope.shape}; return one real number for a margin"
+        )

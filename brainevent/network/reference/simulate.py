@@ -27,7 +27,7 @@ from .loop import run_component
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params
 from .passes import Between, Passes, passes
-from .prepare import check_keys, checked_count, checked_inputs, checked_keys, checked_state
+from .prepare import check_keys, check_surrogate, checked_count, checked_inputs, checked_keys, checked_state
 from .quanta import dtypes_after, fractional, in_quanta_of
 from .room import check_outputs
 
@@ -83,7 +83,7 @@ def simulate(
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
             does not change.
         state: The state before the first step.
-        params: By population the parameters by name, () or (neurons,); by projection its weights, (1,) or
+        params: By population the parameters by name, () or (neurons,); by projection its weights, (), (1,) or
             (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
             they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, or traced
             sums in the state too large, all floats that are returned are NaN.
@@ -111,7 +111,7 @@ def simulate(
 
     Raises:
         NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; weights are
-            NaN or infinite; or sums in the state are too large.
+            NaN or infinite; sums in the state are too large; or JAX cannot trace the surrogate with a number.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
             Within `jax.jit`, XLA says so when the program runs.
         RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value; with `backend="jax"`
@@ -128,15 +128,12 @@ def simulate(
         >>> int(state.step)
         20
     """
+    check_surrogate("simulate", surrogate)
     if _runs_as_built(sim, (state, params, inputs)):
         return _natively(sim, state, params, steps, inputs or {}, record, keys)
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
-    if surrogate is not None and not callable(surrogate):
-        raise NetworkError(
-            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
-        )
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(

@@ -655,6 +655,23 @@ BAD = [
     ({"keys": 3}, NetworkError, "keys is int; pass values by name"),
     ({"keys": {"a": 3}}, ShapeError, r"keys\['a'\] has shape \(\); pass uint32 \(2,\)"),
     ({"surrogate": 25.0}, NetworkError, "surrogate is 25.0; pass a function of the margin"),
+    (
+        {"surrogate": lambda margin: np.exp(-np.abs(margin))},
+        NetworkError,
+        "surrogate <lambda> raises TracerArrayConversionError: .*uses jnp instead of np and math",
+    ),
+    (
+        {"surrogate": lambda margin: 1.0 if margin > 0 else 0.5},
+        NetworkError,
+        "surrogate <lambda> raises TracerBoolConversionError: .*jnp.where instead of if",
+    ),
+    ({"surrogate": lambda margin, width: margin}, NetworkError, "raises TypeError: .*'width'; pass a function of one"),
+    ({"surrogate": lambda margin: margin > 0}, NetworkError, r"returns bool \(\); return one real number"),
+    (
+        {"surrogate": lambda margin: margin * jnp.ones(2)},
+        NetworkError,
+        r"returns float32 \(2,\); return one real number",
+    ),
     ({"steps": 2**40}, NetworkError, r"from 1 to 2\*\*31 - 1"),
     ({"checkpoint_every": 0}, NetworkError, "checkpoint_every is 0"),
     ({"params": {"aa": {}}}, UnknownNameError, "params has no 'aa'; did you mean 'a'"),
@@ -668,7 +685,11 @@ BAD = [
         ShapeError,
         r"params\['a'\]\['drive'\] has shape \(2,\); pass \(\) or \(37,\)",
     ),
-    ({"params": {"a->b.syn": 3.0}}, ShapeError, r"params\['a->b.syn'\] has shape \(\); pass \(1,\) or \(300,\)"),
+    (
+        {"params": {"a->b.syn": [3.0, 4.0]}},
+        ShapeError,
+        r"params\['a->b.syn'\] has shape \(2,\); pass \(\) or \(1,\) or \(300,\)",
+    ),
     ({"inputs": {"a.sin": np.ones((3, 37))}}, UnknownNameError, "inputs has no 'a.sin'; did you mean 'a.syn'"),
     (
         {"inputs": {"a.syn": np.ones((4, 37))}},
@@ -683,6 +704,17 @@ BAD = [
         r"arriving\['a'\]",
     ),
 ]
+
+
+def test_one_weight_for_all_synapses_may_be_a_number():
+    def total(weight):
+        return simulate(SMALL, initial_state(SMALL), {"a->b.syn": weight}, 12, record="b.v")[1]["b.v"].sum()
+
+    value, slope = jax.value_and_grad(total)(jnp.float32(2.0))
+    other, of_one = jax.value_and_grad(total)(jnp.full(1, 2.0, np.float32))
+    assert (value, slope.shape) == (other, ())
+    assert slope == of_one[0] != 0
+    np.testing.assert_array_equal(jax.vmap(total)(jnp.array([0.5, 2.0]))[1], value)
 
 
 @pytest.mark.parametrize(("changes", "error", "words"), BAD)
