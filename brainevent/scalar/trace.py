@@ -23,7 +23,7 @@ from .lower import Lowering
 from .random import Random
 from .record import Record
 
-__all__ = ["Checked", "Rule", "TracedRule", "flat_rule", "trace"]
+__all__ = ["Checked", "Rule", "TracedRule", "flat_rule", "shown_result", "trace"]
 
 Rule = Callable[..., Any]
 _NEEDS_VALUE = (
@@ -33,7 +33,7 @@ _NEEDS_VALUE = (
     jax.errors.TracerBoolConversionError,
 )
 _RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
-_LETTERS = {"state": "s", "params": "p"}  # of the arguments of a rule
+_LETTERS = {"state": "s", "params": "p", "synapse": "s", "pre": "pre", "post": "post"}  # of the arguments of a rule
 _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
 
 
@@ -42,6 +42,8 @@ class Checked:
 
     `dtype` is that of its floats, of random numbers too.
     """
+
+    of, instead = "neuron", "write rule(s, arriving, p, random), and use random.normal()"
 
     def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32"):
         self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
@@ -56,8 +58,8 @@ class Checked:
         found = self._jaxpr()
         if _global_random() != before and str(self._jaxpr()) != str(found):
             raise RuleError(
-                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all neurons "
-                "would have the same number in all steps; write rule(s, arriving, p, random), and use random.normal()"
+                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all "
+                f"{self.of}s would have the same number in all steps; {self.instead}"
             )
         return found
 
@@ -99,10 +101,12 @@ class Checked:
         before = dict(records[0]._values)
         result = self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
-            raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
+            raise RuleError(f"rule {self.name}: returns {shown_result(result)}; return (state.replace(...), spike)")
         new, spike = result
         if list(new) != list(self.groups[0]):
-            raise RuleError(f"rule {self.name}: returns {_shown(new)}; return state.replace(...) of its own state")
+            raise RuleError(
+                f"rule {self.name}: returns {shown_result(new)}; return state.replace(...) of its own state"
+            )
         self.used.update(key for key, value in before.items() if new._values[key] is not value)
         values = [self._state(key, new._values[key], dtype) for key, dtype in self.groups[0].items()]
         spike = self._scalar("spike", spike)
@@ -127,10 +131,10 @@ class Checked:
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError) as error:
-            raise RuleError(f"rule {self.name}: {what} is {_shown(value)}; return a scalar") from error
+            raise RuleError(f"rule {self.name}: {what} is {shown_result(value)}; return a scalar") from error
         if array.shape != ():
             raise RuleError(
-                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one neuron: return a scalar"
+                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one {self.of}: return a scalar"
             )
         return array
 
@@ -150,9 +154,9 @@ def _global_random() -> bytes:
     return pickle.dumps((random.getstate(), np.random.get_state(legacy=False)))
 
 
-def _shown(value: Any) -> str:
+def shown_result(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"a tuple of {', '.join(_shown(part) for part in value) or 'nothing'}"
+        return f"a tuple of {', '.join(shown_result(part) for part in value) or 'nothing'}"
     return f"a record of {', '.join(value) or 'nothing'}" if isinstance(value, Record) else type(value).__name__
 
 
