@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._pieces import pieces
-from ...scalar.trace import TracedRule
+from ...scalar.trace import Told, TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
 
@@ -63,6 +63,8 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
         if id(value) not in known:
             text = bytearray()
             _add(text.extend, value.form, known)
+            if value.told != Told():
+                _add(text.extend, value.told, known)
             known[id(value)] = bytes(text)
         add(known[id(value)])
     elif dataclasses.is_dataclass(value):
