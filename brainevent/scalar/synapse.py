@@ -65,7 +65,7 @@ class TracedSynapseRule:
     traced. `read` are the names that the rule read, by record, and `changed` the states that it replaced.
     """
 
-    name: str
+    name: str = field(compare=False)
     form: Form
     groups: Groups = field(compare=False)
     bounds: tuple[float, float] = field(compare=False)

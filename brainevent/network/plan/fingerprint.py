@@ -26,7 +26,8 @@ _NAMED = {"Distribution": "Law"}  # in checkpoints
 def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], *others: Any) -> str:
     """Return a hash of populations, of descriptions of synapses, and of numbers such as step and seed.
 
-    It does not depend on lines of the user's files, nor on the number of parts.
+    It does not depend on lines of the user's files, nor on the number of parts. Descriptions of plastic synapses are
+    among the others.
     """
     digest = hashlib.sha256()
     known: dict[int, bytes] = {}
