@@ -239,6 +239,12 @@ class Plan:
         return {one.name: one for one in self.plastic}
 
     @property
+    def params(self) -> dict[str, Mapping[str, Array]]:
+        """Parameters of the build, by population and by plastic projection."""
+        rules = {name: one.rules.params for name, one in self.plastic_by_name.items()}
+        return {**{p.name: p.params for p in self.populations}, **rules}
+
+    @property
     def projection_names(self) -> list[str]:
         """The names of all projections: those with fixed weights first."""
         return [*(one.name for one in self.projections), *self.plastic_by_name]
