@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
-from .plastic import Past, PlasticPlan, pasts_of
+from .plastic import SPIKE, Past, PlasticPlan, pasts_of
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
@@ -232,6 +232,14 @@ class Plan:
     def pasts(self) -> Mapping[str, Past]:
         """What of the last steps is kept for plastic synapses, by population."""
         return pasts_of(self.plastic)
+
+    @cached_property
+    def other_events(self) -> Mapping[str, tuple[str, ...]]:
+        """The events besides spikes that call rules of plastic synapses, by population."""
+        found = {p.name: set[str]() for p in self.populations}
+        for one in self.plastic:
+            found[one.target] |= {event for event, _ in one.rules.on_post if event != SPIKE}
+        return {name: tuple(sorted(events)) for name, events in found.items()}
 
     @cached_property
     def plastic_by_name(self) -> Mapping[str, PlasticPlan]:
