@@ -148,4 +148,4 @@ def test_a_rule_that_gives_nan_names_synapse_step_and_rule(backend):
         NotFiniteError, match=r"projection ab: weight w of synapse \d+, from neuron \d+ of a to"
     ) as info:
         net.build(seed=3, backend=backend, check_finite=True).run(200)
-    assert "is nan after on_post['spike'] called its rule broken in step" in str(info.value)
+    assert "is nan after on_post called its rule broken in step" in str(info.value)
