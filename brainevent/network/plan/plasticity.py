@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import NetworkError, RuleError, did_you_mean
+from ...scalar.primitives import flushed
 from ...scalar.synapse import TracedSynapseRule, trace_synapse
 from ...scalar.trace import TracedRule
 from ..description.plasticity import Plasticity, Trace
 from ..description.populations import Projection
 from ..description.units import plain, unit_of
 
-__all__ = ["PlasticRules", "TracePlan", "plastic_rules"]
+__all__ = ["PlasticRules", "TracePlan", "called_by", "plastic_rules"]
 
 _STEP = "dt"
 _NEAR = 1e-6  # of a step, and of the number of steps
@@ -60,13 +61,18 @@ class PlasticRules:
     def all(self) -> list[tuple[str, TracedSynapseRule]]:
         """All rules by what calls them, in the order in which they are called within a step."""
         found = [("on_pre", self.on_pre)] if self.on_pre is not None else []
-        found += [("on_post" if event == "spike" else f"on_post[{event!r}]", rule) for event, rule in self.on_post]
+        found += [(called_by(event), rule) for event, rule in self.on_post]
         return found + [(f"every {steps} steps", rule) for steps, rule in self.every]
 
     @property
     def largest(self) -> float:
         """The largest |weight|."""
         return max(map(abs, self.bounds))
+
+
+def called_by(event: str) -> str:
+    """Return what calls a rule for an event of the target, in words."""
+    return "on_post" if event == "spike" else f"on_post[{event!r}]"
 
 
 def plastic_rules(
@@ -113,7 +119,10 @@ def plastic_rules(
         given.delay_at,
         dtypes,
     )
-    _check_used(where, given, [rule for _, rule in found.all])
+    used = [rule for _, rule in found.all]
+    _check_used(where, given, used)
+    if _STEP not in given.params and not any(_STEP in rule.read["params"] for rule in used):
+        return replace(found, params={name: value for name, value in params.items() if name != _STEP})
     return found
 
 
@@ -136,8 +145,8 @@ def _params(where: str, given: Plasticity, dt: float, dtype: Any) -> dict[str, n
     """Return parameters, with the step of the network."""
     if _STEP in given.params and abs(given.params[_STEP] - dt) > _NEAR * dt:
         raise NetworkError(
-            f"{where}: params dt is {given.params[_STEP]:g}, but p.dt is the time step of the network, {dt:g} ms; leave "
-            "it out, or rename a parameter that means another dt"
+            f"{where}: params dt is {given.params[_STEP]:g}, but p.dt is the time step of the network, {dt:g} ms; "
+            "leave it out, or rename a parameter that means another dt"
         )
     return {name: dtype(value) for name, value in {**given.params, _STEP: dt}.items()}
 
@@ -183,7 +192,10 @@ def _steps(where: str, ms: float, dt: float) -> int:
 def _traces(given: Any, dt: float, dtype: str) -> tuple[TracePlan, ...]:
     of = np.dtype(dtype).type
     traces = {name: one for name, one in given.items() if isinstance(one, Trace)}
-    return tuple(TracePlan(name, of(dt / one.tau), of(one.add), one.nearest) for name, one in traces.items())
+    return tuple(
+        TracePlan(name, of(dt / one.tau), flushed(np.full(1, one.add, of))[0], one.nearest)
+        for name, one in traces.items()
+    )
 
 
 def _check_used(where: str, given: Plasticity, rules: Iterable[TracedSynapseRule]) -> None:
