@@ -175,8 +175,9 @@ def drive(run: Any, part: Any) -> Any:
                 break
             why = stopped(stops, parts, step & 1)
         why |= delivered(run, step)
-        if parts > 1 and word(run, RUN.faults) != 0:  # no part may be ahead of one that stops
+        if word(run, RUN.faults) != 0:
             put(stops, LINE * part + FAULTY + (step & 1), why)
+        if word(run, RUN.faults) != 0 and parts > 1:  # no part may be ahead of one that stops
             if not meet(word(run, RUN.meeting) + 8, word(run, RUN.abort), part, parts, turn):
                 turn = -1
                 break
