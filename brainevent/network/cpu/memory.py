@@ -62,7 +62,9 @@ class Memory:
         self._alive: list[Any] = []  # what tables point to
         self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self._merged]
         self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in self._held]
-        self.plastic = {one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic}
+        self.plastic = {
+            one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic
+        }
         self._follow_ring()
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 

@@ -142,12 +142,17 @@ class PlasticArrays:
         quantum = plan.population(plastic.target).quanta[plastic.receptor]
         self._per_unit = np.array([1 / quantum], plan.dtype)
         self._faulty = lines(plan.parts)
-        self._constants = {key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in _traces(plastic)}
+        self._constants = {
+            key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in _traces(plastic)
+        }
         self.traces = [initial_traces(plan, plastic) for _ in range(plan.parts)]
         for others in self.traces[1:]:  # each part has targets of its own
             others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
         dtypes = {name: array.dtype.name for name, array in states.items()}
-        found = {name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite) for name in (ARRIVE, FINISH)}
+        found = {
+            name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
+            for name in (ARRIVE, FINISH)
+        }
         self.functions = {name: plastic_address(text) for name, text in found.items() if text is not None}
         assert entries == 0 or self._into[-1] == entries
         self.tables = [self._table(part) for part in range(plan.parts)]

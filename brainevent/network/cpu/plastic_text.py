@@ -201,7 +201,9 @@ class _Writer:
     def called(self, function: str, form: Form) -> list[str]:
         """Return lines that call a rule for synapse e."""
         own = {"w": "weights[e]"} | {f"s_{name}": f"s_{name}[e]" for name in self.rules.states}
-        given = [own.get(one.text) or (one.text if one.text in self.scalars else f"x_{one.text}") for one in form.inputs]
+        given = [
+            own.get(one.text) or (one.text if one.text in self.scalars else f"x_{one.text}") for one in form.inputs
+        ]
         new = ["new_w", *(f"new_{name}" for name in self.rules.states)]
         lines = [f"{', '.join(new)} = {function}({', '.join(given)})"]
         lines += [f"{array} = {value}" for array, value in zip(own.values(), new, strict=True)]
@@ -209,7 +211,9 @@ class _Writer:
             lines += [f"bad |= ({value} - {value}) != 0" for value in new]
         return lines
 
-    def walk(self, name: str, rule: TracedSynapseRule, own: Sequence[str], fixed: Sequence[str], each: Sequence[str]) -> str:
+    def walk(
+        self, name: str, rule: TracedSynapseRule, own: Sequence[str], fixed: Sequence[str], each: Sequence[str]
+    ) -> str:
         """Write a function that calls a rule for synapses; return its call, which says whether a result is not finite."""
         function = self.form(name, rule.form)
         body = [
@@ -252,7 +256,11 @@ class _Writer:
     def of_spikes(self, begin: str, delay: str, *, axon: bool) -> list[str]:
         """Return lines for all spikes of the source of step `step - delay`: they are delivered, and change synapses."""
         rule, row = self.rules.on_pre, "row * sources + source" if axon else "source"
-        deliver = self.function("deliver", ["begin", "end", "ring", "place", *([] if axon else ["mask", "ring_row", "step"]), "per_unit"], self._deliver(axon=axon))
+        deliver = self.function(
+            "deliver",
+            ["begin", "end", "ring", "place", *([] if axon else ["mask", "ring_row", "step"]), "per_unit"],
+            self._deliver(axon=axon),
+        )
         inner = ["source = np.int64(spikes[k])", f"at = {row}", begin]
         if axon and self.small.which is not None:
             inner.append("begin, end = stretch(which, begin, end, row)")
@@ -273,7 +281,13 @@ class _Writer:
 
     def _deliver(self, *, axon: bool) -> list[str]:
         deliver = self.helper(DELIVERED)
-        inner = [] if axon else [f"place = ((step + distinct[{'0' if self.small.which is None else 'np.int64(which[e])'}]) & mask) * ring_row"]
+        inner = (
+            []
+            if axon
+            else [
+                f"place = ((step + distinct[{'0' if self.small.which is None else 'np.int64(which[e])'}]) & mask) * ring_row"
+            ]
+        )
         return [
             "for e in range(begin, end):",
             *(f"    {line}" for line in inner),
@@ -310,7 +324,9 @@ class _Writer:
         first = int(rules.on_pre is not None)
         for k, (event, rule) in enumerate(rules.on_post):
             call = self.of_target(f"on_post_{k}", rule)
-            inner = [f"begin, end = into[target{'' if axon else ' * rows + row'}], into[target{'' if axon else ' * rows + row'} + 1]"]
+            inner = [
+                f"begin, end = into[target{'' if axon else ' * rows + row'}], into[target{'' if axon else ' * rows + row'} + 1]"
+            ]
             lines += self.of_event(event, [*inner, *self.noted(call, first + k)])
         if rules.post:
             lines += self.of_event(SPIKE, self.spiked("post", "there"))

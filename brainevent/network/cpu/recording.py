@@ -44,7 +44,11 @@ class Recording:
         self._alive: list[Array] = []  # what tables of samples point to
         self.samples, self.of_synapses = (
             [
-                [self._sample(one, part, self.out[label]) for label, one in wanted.samples.items() if one.of_synapses == of]
+                [
+                    self._sample(one, part, self.out[label])
+                    for label, one in wanted.samples.items()
+                    if one.of_synapses == of
+                ]
                 for part in range(parts)
             ]
             for of in (False, True)

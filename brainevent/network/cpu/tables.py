@@ -12,7 +12,19 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD"]
+__all__ = [
+    "ALONE",
+    "BUNDLE",
+    "DELIVERY",
+    "FAULTY",
+    "FINITE",
+    "GO_ON",
+    "LINE",
+    "LIST",
+    "NOT_FINITE",
+    "NO_ROOM",
+    "RECORD",
+]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
 __all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 

@@ -24,7 +24,10 @@ def triplet(where, **more):
     """Return rules that use all there is: a state, carried states, traces of both sides, two events, and intervals."""
     return be.Plasticity(
         **{
-            "on_pre": lambda w, s, pre, post, p: (w - p.eta * post.y * w + 0.01 * pre.u, s.replace(e=0.9 * s.e + pre.x)),
+            "on_pre": lambda w, s, pre, post, p: (
+                w - p.eta * post.y * w + 0.01 * pre.u,
+                s.replace(e=0.9 * s.e + pre.x),
+            ),
             "on_post": {
                 "spike": lambda w, s, pre, post, p: w + 0.02 * pre.x + 0.001 * s.e,
                 "upstate": lambda w, s, pre, post, p: (0.999 * w, s.replace(e=s.e + post.y - 0.1 * post.v)),
@@ -42,7 +45,9 @@ def triplet(where, **more):
 
 
 def network(plasticity, delay=None, sizes=(30, 20), probability=0.3):
-    a, b = (synapse_rules.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True)))
+    a, b = (
+        synapse_rules.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True))
+    )
     connect = be.connect.prob(probability, weight=be.uniform(0.0, 0.3))
     projections = [be.Projection(a, b, connect, "syn", delay, "ab", plasticity)]
     projections += [be.Projection(b, a, connect, "syn", delay, "ba"), be.Projection(a, b, connect, "syn", 0.4, "fixed")]
@@ -129,7 +134,9 @@ def test_the_first_synapse_that_is_not_finite_is_named(where, parts):
     def broken(w, s, pre, post, p):
         return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
 
-    rules = triplet(where, on_post=broken, on_pre=None, every=(), state={}, params={}, post={}, pre={"x": be.trace(20.0)})
+    rules = triplet(
+        where, on_post=broken, on_pre=None, every=(), state={}, params={}, post={}, pre={"x": be.trace(20.0)}
+    )
     messages, states = [], []
     for engine in (NumbaEngine, Interpreted):
         own = engine(synapse_rules.plan_of(network(rules, 0.3), parts, check_finite=True))
