@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the picture of docs/plasticity-operators.md, from the program on that page: `python -m docs.plasticity_operators`."""
+"""Draw the picture of docs/plasticity-operators.md, from its program: `python -m docs.plasticity_operators`."""
 
 from pathlib import Path
 from typing import Any

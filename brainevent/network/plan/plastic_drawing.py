@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ...scalar.primitives import flushed
+from ..description.conductances import check_sign
 from ..description.units import plain
 from ..description.values import Values
 from .distribution import Distribution
@@ -45,6 +46,8 @@ def check_plastic(wiring: Wiring, rules: PlasticRules) -> None:
         )
     if not wiring.expected:
         return
+    target = wiring.projection.target
+    check_sign(f"{where}: plasticity: weights", target.rule, target.name, wiring.projection.into, low, high)
     first, last = wiring.weight_bounds
     near = 1e-6 * max(abs(low), abs(high))  # bounds are rounded to float32, the ends of a law are not
     if first < low - near or last > high + near:
