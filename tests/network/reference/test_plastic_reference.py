@@ -134,6 +134,9 @@ def test_weights_in_params_are_those_of_a_beginning():
     ):
         with pytest.raises(UnknownNameError, match=words):
             be.simulate(sim, sim.state, wrong, 5)
+    beyond = {"ab": {"weights": np.full(sim.connections("ab").weights.shape, 0.6)}}
+    with pytest.raises(NetworkError, match=r"element \[0\] is 0\.6, outside of low=0 to high=0\.5"):
+        be.simulate(sim, sim.state, beyond, 5)
     with pytest.raises(NetworkError, match=r"a dictionary"):
         be.simulate(sim, sim.state, {"ab": np.zeros(3)}, 5)
 
