@@ -118,7 +118,10 @@ WRONG = {
         {"on_pre": lambda w, s, pre, post, p: w * post.vv + post.y},
         r"reads post\.vv, but post has no 'vv'",
     ),
-    "guess": ({"on_post": lambda w, s, pre, post, p: w + pre.xx}, r"pre has no 'xx'; did you mean 'x'"),
+    "guess": (
+        {"on_post": lambda w, s, pre, post, p: w + pre.xx},
+        r"pre has no 'xx'; did you mean 'x'.*declare traces and states of the source in pre=",
+    ),
     "not declared": (
         {"on_post": lambda w, s, pre, post, p: w + pre.u},
         r"reads pre\.u, but pre has no 'u'.*; declare it: pre=dict\(u='u'\)",
@@ -129,9 +132,9 @@ WRONG = {
     ),
     "parameter": (
         {"on_post": lambda w, s, pre, post, p: w * p.eta},
-        r"reads p\.eta, but params has no 'eta'; names: dt",
+        r"reads p\.eta, but params has no 'eta'; names: dt; declare parameters in params=",
     ),
-    "synapse": ({"on_post": lambda w, s, pre, post, p: (w, s.replace(c=1.0))}, r"synapse has no 'c'"),
+    "synapse": ({"on_post": lambda w, s, pre, post, p: (w, s.replace(c=1.0))}, r"synapse has no 'c'.*declare states"),
 }
 
 
@@ -229,6 +232,16 @@ def test_traces_that_are_none():
         be.Projection(A, B, be.connect.prob(0.1), "syn", plasticity=3)
 
 
+def test_spikes_with_values_are_not_delivered():
+    def graded(s, arriving, p):
+        return s, {"spike": arriving.syn > 1, "value": arriving.syn}
+
+    cells = be.Population("cells", 3, graded)
+    projection = be.Projection(cells, B, be.connect.all_to_all(), "syn", plasticity=be.Plasticity(**STDP))
+    with pytest.raises(NetworkError, match=r"spikes of cells have values, which plastic synapses do not deliver"):
+        build_plan(be.Network([cells, B], [projection]), seed=1)
+
+
 def test_weights_that_do_not_fit():
     with pytest.raises(
         NetworkError, match=r"weights are from -0\.05 to 1\.05, outside of low=0 to high=1.*normal\(\.\.\., l"
@@ -242,8 +255,11 @@ def test_weights_that_do_not_fit():
         NetworkError, match=r"a weight for each synapse, but those of this CSR share one; pass a matrix with"
     ):
         built(be.CSR(jnp.ones(1), np.array([0, 1, 2]), np.array([0, 3, *[3] * 11]), shape=(12, 9)))
-    for kind in (be.connect.prob(0.5, weight=0.5), be.connect.all_to_all(weight=0.5)):
-        np.testing.assert_array_equal(built(kind).plastic[0].weights, np.float32(0.5))
+    for weight in (0.5, 0.0, 1.0):
+        for kind in (be.connect.prob(0.5, weight=weight), be.connect.all_to_all(weight=weight)):
+            found = built(kind).plastic[0]
+            np.testing.assert_array_equal(found.weights, np.full(found.entries, weight, np.float32))
+            assert found.entries > 30
 
 
 def test_sums_that_bounds_let_leave_32_bits():
