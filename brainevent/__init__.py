@@ -198,6 +198,7 @@ if TYPE_CHECKING:
     from .network import models, surrogate
     from .network.description import connect
     from .network.description.network import Network
+    from .network.description.plasticity import Plasticity, trace
     from .network.description.populations import Population, Projection
     from .network.description.values import exponential, integers, lognormal, normal, uniform
     from .network.eprop import eprop
@@ -232,18 +233,18 @@ __all__ = [
     "KernelFallbackExhaustedError", "KernelLoadError", "KernelNotAvailableError", "KernelOutputError",
     "KernelRegistrationError", "KernelToolchainError", "LabelledSpikes", "MathError", "Network", "NetworkError",
     "NoRuleError", "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG",
-    "PallasLFSRRNG", "Population", "Projection", "RegistrationTypeError", "RegistrationValueError", "Result",
-    "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult", "TuneResult",
-    "TunedChoice", "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError",
-    "WeightedArray", "XLACustomKernel", "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv",
-    "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p",
-    "binary_csrmv", "binary_csrmv_indexed", "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm",
-    "binary_densemm_p", "binary_densemv", "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv",
-    "binary_fcnmv_p", "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm",
-    "binary_jitsmm_p", "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm", "binary_jitumm_p", "binary_jitumv",
-    "binary_jitumv_p", "bitpack", "check", "clear_cache", "clear_tuned", "config", "connect", "coo2csr",
-    "coo_to_csc_index", "coomm", "coomm_p", "coomv", "coomv_p", "csc_to_csr_index", "cscmm_dt2t", "cscmv_dt2t",
-    "csr_apply_on_post", "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout",
+    "PallasLFSRRNG", "Plasticity", "Population", "Projection", "RegistrationTypeError", "RegistrationValueError",
+    "Result", "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult",
+    "TuneResult", "TunedChoice", "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError",
+    "UnsupportedOperationError", "WeightedArray", "XLACustomKernel", "benchmark_function", "binary_coomm",
+    "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed",
+    "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed", "binary_csrmv_indexed_p",
+    "binary_csrmv_p", "binary_densemm", "binary_densemm_p", "binary_densemv", "binary_densemv_p", "binary_fcnmm",
+    "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p", "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv",
+    "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p", "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm",
+    "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p", "bitpack", "check", "clear_cache", "clear_tuned", "config",
+    "connect", "coo2csr", "coo_to_csc_index", "coomm", "coomm_p", "coomv", "coomv_p", "csc_to_csr_index", "cscmm_dt2t",
+    "cscmv_dt2t", "csr_apply_on_post", "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout",
     "csr_delay_deliver_layout_p", "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index",
     "csr_to_csc_index", "csrmm", "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv",
     "csrmv_dt2t", "csrmv_dt2t_p", "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "eprop",
@@ -254,14 +255,14 @@ __all__ = [
     "jitnmm", "jitnmm_p", "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv",
     "jitsmv_dt2t", "jitsmv_p", "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p",
     "list_registered_targets", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file",
-    "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens", "numba_cuda_callable",
-    "numba_cuda_kernel", "numba_kernel", "plot_traces", "plot_weights", "print_diagnostics", "record",
-    "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals",
-    "take_arrivals_p", "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre",
-    "update_csr_on_binary_post", "update_csr_on_binary_post_p", "update_csr_on_binary_pre",
-    "update_csr_on_binary_pre_p", "update_dense_on_binary_post", "update_dense_on_binary_post_p",
-    "update_dense_on_binary_pre", "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre",
-    "update_fixed_pre_conn_on_binary_post", "use_backend", "value_and_grad", "warp_kernel",
+    "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel",
+    "numba_kernel", "plot_traces", "plot_weights", "print_diagnostics", "record", "register_ffi_target", "sddmm",
+    "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals", "take_arrivals_p", "trace",
+    "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
+    "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
+    "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",
+    "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post",
+    "use_backend", "value_and_grad", "warp_kernel",
 ]
 # fmt: on
 

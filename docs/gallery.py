@@ -70,7 +70,11 @@ PROGRAMS = {
             "networks/digits", (2,), "digits",
         ),
         Program(
-            "Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network", (2,)
+            "Plasticity",
+            "plasticity-operators.md",
+            "Synapses find the inputs that spike together.",
+            "plasticity/network",
+            (2,),
         ),
         Program(
             "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses that tire and recover.",

@@ -186,13 +186,14 @@ class _Worker:
         """Return an engine with an element in it: the last one, if it differs in nothing that cannot be set."""
         engine, plan = self._engine, element.plan
         same = engine is not None and engine.plan.quanta == plan.quanta and engine.plan.synapses is plan.synapses
+        same = same and engine is not None and engine.plan.plastic is plan.plastic
         keyed = engine is not None and [p.key for p in engine.plan.populations] == [p.key for p in plan.populations]
         if engine is not None and same and not keyed and isinstance(engine, Keyed):
             engine.set_keys(plan)
         elif engine is None or not keyed:
             self._engine = None  # given back before more is taken
             engine = self._engine = beside(plan, self._backend)
-            self._params = {p.name: dict(p.params) for p in plan.populations}
+            self._params = {name: dict(params) for name, params in plan.params.items()}
         elif not same:
             engine.set_weights(plan, element.state)
         for name, values in element.params.items():
