@@ -12,11 +12,12 @@ from ...ffi import frame
 from ...scalar.numba_text import numba_text
 from ..native import sources
 from ..plan.bundles import Bundle
+from ..plan.couplings import CouplingPlan
 from ..plan.plan import SynapsePlan
 from .update_text import Update
 
-__all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_alone_function", "drive_function"]
-__all__ += ["drive_alone_address", "handler_address", "update_address", "worker_address"]
+__all__ = ["bundle_address", "bundle_function", "coupling_address", "delivery_address", "drive_alone_function"]
+__all__ += ["drive_alone_address", "drive_function", "handler_address", "update_address", "worker_address"]
 
 
 def _made(room: str, name: str, *arguments: Any) -> Any:
@@ -53,6 +54,12 @@ def delivery_address(synapses: SynapsePlan) -> int:
     own = (None if a.size == 1 else a.dtype.type for a in (synapses.weights, synapses.delays))
     kinds = synapses.targets.dtype.type, *own
     return _address("network_delivery", f"{kinds}", 3, "on_delivery", "delivery", *kinds)
+
+
+def coupling_address(coupling: CouplingPlan) -> int:
+    """Return the address of `carry(table, step, _)` for the kind of a coupling."""
+    kinds = coupling.weights.dtype.type, coupling.difference, coupling.weights.size == 1
+    return _address("network_coupling", f"{kinds}", 3, "on_coupling", "coupling", *kinds)
 
 
 @functools.cache

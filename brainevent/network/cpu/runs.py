@@ -45,9 +45,10 @@ class Runs:
 
     def _table(self, part: int) -> Table:
         memory, recording = self.memory, self.recording
+        gathered = [*memory.bundles, *memory.couplings]
         lists = {
             "deliveries": [word for f, tables in memory.deliveries for word in (f, tables[part].address)],
-            "bundled": [word for f, tables in memory.bundles for word in (f, tables[part].address)],
+            "bundled": [word for f, tables in gathered for word in (f, tables[part].address)],
             "records": [record.address for record in recording.records[part].values()],
             "sampled": [table.address for table in recording.samples[part]],
             "finite": [table.address for table in memory.finite[part]],
@@ -62,7 +63,7 @@ class Runs:
             "stops": address(self.stops),
             "populations": len(memory.updates),
             "projections": len(memory.deliveries),
-            "bundles": len(memory.bundles),
+            "bundles": len(gathered),
             "samples": len(lists["sampled"]),
             "states": len(lists["finite"]),
             "updates": address(self._updates[part]),

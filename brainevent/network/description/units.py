@@ -12,7 +12,7 @@ import numpy as np
 from ... import _units as units
 from ...errors import NetworkError, did_you_mean
 
-__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
+__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "quotient", "split", "unit_of"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
 DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
@@ -43,6 +43,11 @@ def unit_of(population: str, declared: Mapping[str, Unit], name: str) -> Unit | 
     if name in declared or not declared:
         return declared.get(name)
     return "ms" if name == "dt" else Undeclared(population, name)
+
+
+def quotient(unit: Unit, other: Unit) -> Unit | None:
+    """Return a unit by another one; None without brainunit, since no value has a unit then."""
+    return _unit(unit) / _unit(other) if units.loaded() else None
 
 
 def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:

@@ -16,17 +16,19 @@ from ...errors import NetworkError
 from ...event.room import check_room
 from ...scalar.threefry import SCHEME
 from ...scalar.trace import TracedRule
+from ..description.coupling import Coupling
 from ..description.populations import Population, Projection
 from ..description.values import Values
 from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
+from .drawn_couplings import coupling_wirings, drawn_couplings
 from .drawn_values import array_of
 from .fingerprint import fingerprint, repeats_of
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, Synapses
 from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
-from .rules import all_traced, check_names, check_receptor, with_step
+from .rules import all_traced, check_names, check_receptor, receptors_of, with_step
 from .wiring import Wiring, wiring_of
 
 __all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
@@ -44,6 +46,10 @@ class Described(Protocol):
     def projections(self) -> tuple[Projection, ...]: ...
     @property
     def projection_names(self) -> tuple[str, ...]: ...
+    @property
+    def couplings(self) -> tuple[Coupling, ...]: ...
+    @property
+    def coupling_names(self) -> tuple[str, ...]: ...
     @property
     def dt(self) -> float: ...
 
@@ -98,13 +104,14 @@ def build_plan(
     for population in network.populations:
         check_names(population, rules[population.name], network.dt)
     wirings = _wirings(network, rules, round_delays=round_delays)
+    coupled = coupling_wirings(_named_couplings(network), network.dt, rules)
     groups = _by_receptor(network, rules, wirings)
     given = given_quanta(quantum, groups, dtype)
     quanta = {
         place: given[place] if place in given else choose_quantum(group, dtype) for place, group in groups.items()
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
-    named = _fingerprint(populations, wirings, network, seed, dtype)
+    named = _fingerprint(populations, [*wirings, *coupled], network, seed, dtype)
     sums = _Sums(quanta, given, warn=warn)
     if measure is None:
         synapses = _held(wirings, populations, sums, seed, parts)
@@ -112,7 +119,8 @@ def build_plan(
         synapses = _on_device(wirings, measure, sums, seed, parts)
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
-    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded)
+    couplings = drawn_couplings(coupled, seed, dtype)
+    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded, couplings)
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -136,6 +144,7 @@ def _reseeded(own: PopulationPlan, population: Population, seed: int) -> Populat
 
 def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:
     """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one."""
+    wirings, coupled = wirings[: len(plan.projections)], wirings[len(plan.projections) :]
     reseeded = reseeded_plan(plan, network, seed)
     quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
     sums, measure = _Sums(quanta, plan.given, warn=True), plan.synapses.measure
@@ -144,14 +153,19 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
     else:
         synapses = _on_device(wirings, measure, sums, seed, plan.parts)
     sums.check()
-    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest)
+    couplings = drawn_couplings(coupled, seed, plan.dtype)
+    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest, couplings=couplings)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
-    """Return the wirings from which a plan was built, again; raise if the description has changed since."""
+    """Return the wirings from which a plan was built, again: those of projections, then those of couplings.
+
+    Raise if the description has changed since.
+    """
     # Delays that are multiples of the step stay what they are.
     named = zip(network.projection_names, network.projections, strict=True)
     wirings = [wiring_of(name, projection, network.dt, round_delays=True) for name, projection in named]
+    wirings += coupling_wirings(_named_couplings(network), network.dt)
     if _fingerprint(plan.populations, wirings, network, plan.seed, plan.dtype) != plan.fingerprint:
         raise NetworkError(
             "set: the network was changed since it was built, such as an array of weights in its description; pass "
@@ -171,19 +185,19 @@ def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: 
     named = list(zip(network.projection_names, network.projections, strict=True))
     for name, projection in named:
         target = projection.target.name
-        check_receptor(f"projection {name}", target, projection.into, _receptors(rules[target]))
+        check_receptor(f"projection {name}", target, projection.into, receptors_of(rules[target]))
     return [wiring_of(name, projection, network.dt, round_delays=round_delays) for name, projection in named]
 
 
-def _receptors(rule: TracedRule) -> list[str]:
-    return [name.text.removeprefix("a_") for name in rule.arriving]
+def _named_couplings(network: Described) -> list[tuple[str, Coupling]]:
+    return list(zip(network.coupling_names, network.couplings, strict=True))
 
 
 def _by_receptor(
     network: Described, rules: dict[str, TracedRule], wirings: list[Wiring]
 ) -> dict[Receptor, list[Wiring]]:
     groups: dict[Receptor, list[Wiring]] = {
-        (p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])
+        (p.name, r): [] for p in network.populations for r in receptors_of(rules[p.name])
     }
     for wiring in wirings:
         groups[wiring.projection.target.name, wiring.projection.into].append(wiring)
@@ -206,7 +220,7 @@ def _population(
             found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed)
         arrays.append(found)
     state = {key: copied_in_pieces(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
-    own = {receptor: quanta[name, receptor] for receptor in _receptors(rule)}
+    own = {receptor: quanta[name, receptor] for receptor in receptors_of(rule)}
     return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name), population.units)
 
 
