@@ -101,6 +101,11 @@ def eprop(
         {'hidden->out.syn': (5,)}
     """
     plan = sim if isinstance(sim, Plan) else _plan(sim)
+    if plan.couplings:
+        raise NetworkError(
+            f"eprop: coupling {plan.couplings[0].name} carries a state in every step, and eligibility traces follow "
+            "spikes alone; leave it out, or differentiate simulate"
+        )
     steps = checked_count("steps", steps)
     check_names(plan, params)
     with jax.enable_x64(plan.dtype == "float64"):

@@ -12,7 +12,8 @@ import numpy as np
 from ... import _units as units
 from ...errors import NetworkError, did_you_mean
 
-__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "quotient", "split", "unit_of"]
+__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
+__all__ += ["weights_unit"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
 DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
@@ -45,9 +46,13 @@ def unit_of(population: str, declared: Mapping[str, Unit], name: str) -> Unit | 
     return "ms" if name == "dt" else Undeclared(population, name)
 
 
-def quotient(unit: Unit, other: Unit) -> Unit | None:
-    """Return a unit by another one; None without brainunit, since no value has a unit then."""
-    return _unit(unit) / _unit(other) if units.loaded() else None
+def weights_unit(source: Mapping[str, Unit], state: str, target: Mapping[str, Unit], receptor: str) -> Unit | None:
+    """Return the unit of weights that carry a state: that of the receptor divided by that of the state.
+
+    None if one of them is not declared, or without brainunit: then no value has a unit.
+    """
+    declared = source.get(state), target.get(receptor)
+    return None if None in declared or not units.loaded() else _unit(declared[1]) / _unit(declared[0])
 
 
 def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:

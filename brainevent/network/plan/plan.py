@@ -264,6 +264,14 @@ class Plan:
         }
         return tuple(name for name in self.population(population).state if name in names)
 
+    def coupling(self, name: str) -> CouplingPlan | None:
+        """Return the coupling of a name; None if there is none."""
+        return next((coupling for coupling in self.couplings if coupling.name == name), None)
+
+    def has_synapses_of(self, other: Plan) -> bool:
+        """Say whether two plans share all synapses, with their weights."""
+        return self.synapses is other.synapses and self.couplings is other.couplings
+
     def links(self) -> Iterator[Link]:
         """Yield what is known of all projections, then all couplings: what connects populations."""
         yield from self.projections

@@ -20,12 +20,12 @@ from ..description.conductances import check_sign
 from ..description.connect import Connect
 from ..description.coupling import Coupling
 from ..description.populations import Projection
-from ..description.units import array_in, quotient, unit_of
+from ..description.units import array_in, unit_of, weights_unit
 from ..description.values import Values, in_unit
 from .delays import steps_of
 from .distribution import Distribution
 
-__all__ = ["Listed", "Wiring", "carrying", "check_weights", "coupling_unit", "is_drawn", "listed", "wiring_of"]
+__all__ = ["Listed", "Wiring", "carrying", "check_weights", "is_drawn", "listed", "wiring_of"]
 
 _GIVEN = ("all_to_all", "one_to_one")  # descriptions of which no synapse is drawn
 _LARGEST = float(np.finfo(np.float32).max)
@@ -116,14 +116,8 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
 
 def carrying(name: str, coupling: Coupling, dt: float) -> Wiring:
     """Return the wiring of a coupling, all of whose synapses have a delay of one step."""
-    return _wiring_of(f"coupling {name}", name, coupling, dt, coupling_unit(coupling), round_delays=False)
-
-
-def coupling_unit(coupling: Coupling) -> Any:
-    """Return the unit of weights that carry a state: that of the receptor, by that of the state; None of unknown."""
-    source, target = coupling.source, coupling.target
-    declared = source.units.get(coupling.of), target.units.get(coupling.into)
-    return None if None in declared else quotient(declared[1], declared[0])
+    unit = weights_unit(coupling.source.units, coupling.of, coupling.target.units, coupling.into)
+    return _wiring_of(f"coupling {name}", name, coupling, dt, unit, round_delays=False)
 
 
 def _wiring_of(

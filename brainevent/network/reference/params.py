@@ -26,8 +26,8 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         plan: The network.
 
     Returns:
-        By population the parameters by name, each () or (neurons,); by projection its weights, floats (1,) if it has
-        one for all, else (entries,) in the order of the plan, in the unit of what arrives.
+        By population the parameters by name, each () or (neurons,); by projection or coupling its weights, floats (1,)
+        if it has one for all, else (entries,) in the order of the plan, in the unit of what arrives.
 
     Examples:
         >>> from brainevent.network.plan.plan import Plan
@@ -37,7 +37,8 @@ def initial_params(plan: Plan) -> dict[str, Any]:
     weights = {
         s.name: s.weights.astype(plan.dtype) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
     }
-    return {**{p.name: dict(p.params) for p in plan.populations}, **weights}
+    coupled = {one.name: one.weights for one in plan.couplings}
+    return {**{p.name: dict(p.params) for p in plan.populations}, **weights, **coupled}
 
 
 def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
@@ -55,7 +56,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
     """Return the weights that are given, checked: floats of the plan, (1,) or (entries,)."""
     found = {}
-    for p in plan.projections:
+    for p in plan.links():
         if p.name in params:
             where, value = f"params[{p.name!r}]", params[p.name]
             _check_plain(where, value)
@@ -69,10 +70,10 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
 
 
 def check_names(plan: Plan, params: Params) -> None:
-    """Raise unless all populations, projections and parameters that are named exist."""
+    """Raise unless all populations, projections, couplings and parameters that are named exist."""
     check_mapping("params", params)
     for name in params:
-        check_name("params", name, [*(p.name for p in plan.populations), *(p.name for p in plan.projections)])
+        check_name("params", name, [*(p.name for p in plan.populations), *(link.name for link in plan.links())])
     for p in plan.populations:
         own = params.get(p.name, {})
         check_mapping(f"params[{p.name!r}]", own)

@@ -13,6 +13,7 @@ from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
 from ..plan.plan import Plan
 from ..state import NetworkState
+from .carried import carriers
 from .delivery import deliveries
 from .outputs import Outputs
 from .params import check_mapping, check_name
@@ -31,8 +32,9 @@ def program_of(
     weights: Mapping[str, Array],
     dtypes: Mapping[Receptor, str],
 ) -> Program:
-    """Return the program of a network with all parameters, and weights in quanta."""
-    return Program(plan, deliveries(plan), params, weights, checked_keys(plan, {}), outputs, dtypes)
+    """Return the program of a network with all parameters, and weights in quanta; those of couplings are floats."""
+    carried = [(one, one.operand(weights[one.plan.name])) for one in carriers(plan)]
+    return Program(plan, deliveries(plan), params, weights, checked_keys(plan, {}), outputs, dtypes, carried)
 
 
 def checked_keys(plan: Plan, keys: Mapping[str, Array]) -> dict[str, Array]:

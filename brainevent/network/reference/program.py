@@ -13,6 +13,7 @@ import numpy as np
 
 from ..plan.plan import Plan
 from ..state import NetworkState
+from .carried import Carried, brought
 from .delivery import Delivery, as_ring, emptied, in_order
 from .outputs import Outputs
 from .quanta import Receptor
@@ -39,7 +40,8 @@ class Carry:
 class Program:
     """A network with the parameters of its neurons, and its weights in quanta.
 
-    Sums, and the weights that they consist of, have the `dtypes` of their receptors.
+    Sums, and the weights that they consist of, have the `dtypes` of their receptors. `carried` are the couplings, with
+    their weights.
     """
 
     plan: Plan
@@ -49,6 +51,7 @@ class Program:
     keys: Mapping[str, Array]
     outputs: Outputs
     dtypes: Mapping[Receptor, str]
+    carried: Sequence[tuple[Carried, Array]] = ()
 
     def start(self, state: NetworkState) -> Carry:
         """Return what the first step begins with."""
@@ -62,13 +65,15 @@ class Program:
     def step(self, carry: Carry, given: tuple[Array, Mapping[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
-        rings, neurons, spikes = dict(carry.rings), {}, {}
+        rings, neurons, spikes, carried = dict(carry.rings), {}, {}, brought(self.carried, carry.neurons)
         for p in self.plan.populations:
             arriving = {}
             for receptor, quantum in p.quanta.items():
                 place = p.name, receptor
                 sums, rings[place] = emptied(rings[place], turn)
                 arriving[receptor] = sums.astype(quantum.dtype) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
+                if place in carried:
+                    arriving[receptor] = arriving[receptor] + carried[place]
             neurons[p.name], spikes[p.name] = updated(
                 p, carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name], None
             )

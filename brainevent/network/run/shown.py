@@ -14,6 +14,7 @@ from ...scalar.numba_text import numba_text
 from ...scalar.trace import TracedRule
 from ..engine import Engine
 from ..engines import engine_name
+from ..plan.couplings import CouplingPlan
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights
 from ..training.rules import in_training
@@ -52,7 +53,7 @@ class Shown:
         return reported(weights.plan, name, self.steps, *self._where(), weights.said, side_by_side)
 
     def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it, and how elements of sweeps run.
+        """Return each rule, line by line, with the lines that are run for it, couplings, and how elements of sweeps run.
 
         Returns:
             A string that prints as it is.
@@ -62,7 +63,7 @@ class Shown:
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
-        synapses = sum(projection.entries for projection in self.plan.projections)
+        synapses = sum(link.entries for link in self.plan.links())
         backend, units = engine_name(self.engine), self._where()[0]
         return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
 
@@ -95,10 +96,22 @@ def explained(plan: Plan, backend: str) -> str:
             groups.append((population.rule, [population]))
         else:
             same.append(population)
-    return "\n\n".join(_rule_text(rule, [p.name for p in members], backend) for rule, members in groups)
+    coupled = {end for one in plan.couplings for end in (one.source, one.target)}
+    texts = [_rule_text(rule, [p.name for p in members], backend, coupled) for rule, members in groups]
+    return "\n\n".join([*texts, *(_coupling_text(coupling) for coupling in plan.couplings)])
 
 
-def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
+def _coupling_text(coupling: CouplingPlan) -> str:
+    carried = f"{coupling.source}.{coupling.state}"
+    if coupling.difference:
+        carried = f"({carried} - {coupling.target}.{coupling.state})"
+    return (
+        f"coupling {coupling.name}\n  adds to arriving.{coupling.receptor} of {coupling.target}, in each step: "
+        f"the sum of weight * {carried}, of before the step, over {coupling.entries} synapses, by source"
+    )
+
+
+def _rule_text(rule: TracedRule, populations: list[str], backend: str, coupled: set[str]) -> str:
     form = rule.form
     one = len(populations) == 1
     head = [
@@ -114,7 +127,8 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
         counts = [f"be_{f.name} ({len(list(f.all_lines()))} lines)" for f in form.functions]
         tail.append(f"functions: {', '.join(counts)}")
     if backend == "numba":
-        tail.append(f"gradients: {in_training(rule)}")
+        why = "in plain JAX, because couplings carry states in every step"
+        tail.append(f"gradients: {why if coupled.intersection(populations) else in_training(rule)}")
     return "\n".join([*head, *body, *tail])
 
 
