@@ -12,7 +12,20 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD", "RUN"]
+__all__ = [
+    "ALONE",
+    "BUNDLE",
+    "COUPLING",
+    "DELIVERY",
+    "FINITE",
+    "GO_ON",
+    "LINE",
+    "LIST",
+    "NOT_FINITE",
+    "NO_ROOM",
+    "RECORD",
+    "RUN",
+]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
 __all__ += ["SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
@@ -45,7 +58,8 @@ LIST = _places("LIST", "spikes stride counts mask")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask shift")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
-# Of a coupling into a part: `begins` says that sums begin with it; rows are of even and of odd steps, so many bytes apart.
+# Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
+# ones, a number of bytes apart.
 COUPLING = _places("COUPLING", "size begins starts sources weights values row own own_row out")
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")

@@ -180,7 +180,8 @@ def update_of(
 ) -> Update:
     """Return the update of a population with parameters, by the names of its form, some of its receptors fed by inputs.
 
-    Receptors that are `coupled` get what couplings carry, and these read the states that are `shown`. The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is.
+    Receptors that are `coupled` get what couplings carry, and these read the states that are `shown`. The values of
+    parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is.
     """
     rule = population.rule
     scalars = {name: value for name, value in params.items() if value.ndim == 0}

@@ -65,14 +65,13 @@ class Network:
             raise NetworkError("Network: populations is empty; pass at least one")
         _check_different("populations", [population.name for population in self.populations])
         links = "projections and couplings" if self.couplings else "projections"
-        _check_different(links, [p.name for p in (*self.projections, *self.couplings) if p.name is not None])
+        _check_different(links, [p.name for p in self._links if p.name is not None])
         _check_different(
             f"populations, {links}" if self.couplings else "populations and projections",
             [*(p.name for p in self.populations), *self.projection_names, *self.coupling_names],
         )
-        for kind, links in (("projection", self.projections), ("coupling", self.couplings)):
-            for link in links:
-                self._check_ends(f"{kind} {link.usual_name}", link.source, link.target)
+        for link in self._links:
+            self._check_ends(f"{type(link).__name__.lower()} {link.usual_name}", link.source, link.target)
 
     def _check_ends(self, where: str, *ends: Population) -> None:
         """Raise unless populations are in the network."""
@@ -105,11 +104,14 @@ class Network:
         return self._names[len(self.projections) :]
 
     @property
+    def _links(self) -> list[Projection | Coupling]:
+        return [*self.projections, *self.couplings]
+
+    @property
     def _names(self) -> tuple[str, ...]:
-        links = (*self.projections, *self.couplings)
-        taken = {one.name for one in links if one.name is not None}
+        taken = {one.name for one in self._links if one.name is not None}
         names: list[str] = []
-        for one in links:
+        for one in self._links:
             name, number = one.usual_name, 1
             while one.name is None and name in taken:
                 number += 1

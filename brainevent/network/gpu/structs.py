@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["CARRIED", "COMPACT", "COUNTED", "DISTRIBUTION", "FED", "GIVEN", "LAID", "LISTED", "NOBODY", "NOT_FINITE", "NO_ROOM"]
+__all__ = [
+    "CARRIED",
+    "COMPACT",
+    "COUNTED",
+    "DISTRIBUTION",
+    "FED",
+    "GIVEN",
+    "LAID",
+    "LISTED",
+    "NOBODY",
+    "NOT_FINITE",
+    "NO_ROOM",
+]
 __all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
 __all__ += ["common_dtype", "constants_text", "filled", "net_dtype", "piece_dtype", "population_dtype"]
 __all__ += ["shared_text", "structs_text"]
@@ -47,8 +59,9 @@ SAMPLE = _struct(
     "Sample", *_words("population word every width before"), ("out", _to("u32")), ("columns", _to("const int"))
 )
 
-# A coupling into one receptor of a population, in front of the synapses of all: `starts`, by slot of the target, slots of
-# `sources` and `weights` begin so many words after the first coupling. `rank` is the place of a state among the shown.
+# A coupling into one receptor of a population, in front of the synapses of all: `starts`, by slot of the target, slots
+# of `sources` and `weights` begin a number of words after the first coupling. `rank` is the place of a state among
+# those that are shown.
 CARRIED = _struct(
     "Carried", *_words("population receptor rank rank_of_own difference one_weight starts sources weights")
 )

@@ -17,7 +17,18 @@ from .couplings import CouplingPlan
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
-__all__ = ["IN_LINE", "Link", "Made", "Plan", "PopulationPlan", "Source", "SynapsePlan", "Synapses", "held", "part_bounds"]
+__all__ = [
+    "IN_LINE",
+    "Link",
+    "Made",
+    "Plan",
+    "PopulationPlan",
+    "Source",
+    "SynapsePlan",
+    "Synapses",
+    "held",
+    "part_bounds",
+]
 
 IN_LINE = 16  # numbers of 32 bits in a line of cache
 _LARGE = 256  # neurons

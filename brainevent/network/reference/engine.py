@@ -164,8 +164,9 @@ Piece = Callable[[NetworkState, Any, Any, Mapping[str, Array], int], tuple[Netwo
 def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
 
-    Weights are those of all projections, in quanta, of any dtype, and of couplings. It returns the state after the steps, what was
-    recorded, and for each step whether all states were finite: that is only looked at if the plan asks for it.
+    Weights are those of all projections, in quanta, of any dtype, and of couplings. It returns the state after the
+    steps, what was recorded, and for each step whether all states were finite: that is only looked at if the plan asks
+    for it.
     """
     dtypes = dtypes_of_sums(plan)
 

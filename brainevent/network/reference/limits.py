@@ -83,7 +83,7 @@ def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: 
             _check_weights(p.name, given[p.name], plan.population(p.target).quanta[p.receptor])
     for one in plan.couplings:
         if one.name in given and not isinstance(given[one.name], Tracer):
-            _check_weights(one.name, given[one.name], np.ones((), plan.dtype)[()])
+            _check_weights(one.name, given[one.name], np.dtype(plan.dtype).type(1))
     traced = []
     for place in plan.receptors():
         sums = state.arriving[place[0]][place[1]]

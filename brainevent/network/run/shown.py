@@ -53,7 +53,7 @@ class Shown:
         return reported(weights.plan, name, self.steps, *self._where(), weights.said, side_by_side)
 
     def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it, couplings, and how elements of sweeps run.
+        """Return each rule, line by line, with the lines that are run for it, and how elements of sweeps run.
 
         Returns:
             A string that prints as it is.
@@ -102,12 +102,11 @@ def explained(plan: Plan, backend: str) -> str:
 
 
 def _coupling_text(coupling: CouplingPlan) -> str:
-    carried = f"{coupling.source}.{coupling.state}"
-    if coupling.difference:
-        carried = f"({carried} - {coupling.target}.{coupling.state})"
+    state = coupling.state
+    carried = f"(source's {state} - own {state})" if coupling.difference else f"source's {state}"
     return (
-        f"coupling {coupling.name}\n  adds to arriving.{coupling.receptor} of {coupling.target}, in each step: "
-        f"the sum of weight * {carried}, of before the step, over {coupling.entries} synapses, by source"
+        f"coupling {coupling.name}\n  arriving.{coupling.receptor} of {coupling.target} += sum of weight * {carried} "
+        f"before the step, over {coupling.entries} synapses by source"
     )
 
 
