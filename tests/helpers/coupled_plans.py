@@ -76,7 +76,10 @@ def plan(parts=1, dtype="float32", **more):
 def inputs(steps):
     """Return inputs of receptors with and without couplings."""
     rng = np.random.default_rng(0)
-    return {("a", "gap"): rng.normal(0, 1, (steps, 37)).astype(np.float32), ("b", "syn"): np.ones((steps, 1), np.float32)}
+    return {
+        ("a", "gap"): rng.normal(0, 1, (steps, 37)).astype(np.float32),
+        ("b", "syn"): np.ones((steps, 1), np.float32),
+    }
 
 
 def by_hand(couplings, neurons):
@@ -85,7 +88,9 @@ def by_hand(couplings, neurons):
     with np.errstate(all="ignore"):
         for one in couplings:
             weights = np.broadcast_to(one.weights, one.targets.shape)
-            for source, target, weight in sorted(zip(one.sources, one.targets, weights, strict=True), key=lambda x: x[0]):
+            for source, target, weight in sorted(
+                zip(one.sources, one.targets, weights, strict=True), key=lambda x: x[0]
+            ):
                 value = neurons[one.source][one.state][source]
                 if one.difference:
                     value = value - neurons[one.target][one.state][target]
