@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Couplings: states of before a step, which neurons of all blocks read. They lie in memory twice, for even and for odd
+// Couplings: the states before a step, which neurons of all blocks read. They lie in memory twice, for even and for odd
 // steps; packets are the barrier between those who write them and those who read them.
 
 // Where the shown states of a step begin, those of word `rank` among them.
