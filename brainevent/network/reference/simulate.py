@@ -135,15 +135,7 @@ def simulate(
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
-    if surrogate is not None and not callable(surrogate):
-        raise NetworkError(
-            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
-        )
-    if isinstance(surrogate, SpikeTimes) and plan.couplings:
-        raise NetworkError(
-            f"simulate: coupling {plan.couplings[0].name}: derivatives by the times of spikes do not go through "
-            "couplings; pass another surrogate, such as fast_sigmoid(25)"
-        )
+    _check_surrogate(plan, surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
@@ -174,6 +166,19 @@ def simulate(
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
+
+
+def _check_surrogate(plan: Plan, surrogate: Any) -> None:
+    """Raise unless a surrogate is a function, or None, that suits a network."""
+    if surrogate is not None and not callable(surrogate):
+        raise NetworkError(
+            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
+        )
+    if isinstance(surrogate, SpikeTimes) and plan.couplings:
+        raise NetworkError(
+            f"simulate: coupling {plan.couplings[0].name}: derivatives by the times of spikes do not go through "
+            "couplings; pass another surrogate, such as fast_sigmoid(25)"
+        )
 
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
