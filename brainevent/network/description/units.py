@@ -46,13 +46,15 @@ def unit_of(population: str, declared: Mapping[str, Unit], name: str) -> Unit | 
     return "ms" if name == "dt" else Undeclared(population, name)
 
 
-def weights_unit(source: Mapping[str, Unit], state: str, target: Mapping[str, Unit], receptor: str) -> Unit | None:
-    """Return the unit of weights that carry a state: that of the receptor divided by that of the state.
+def weights_unit(state: Unit | None, receptor: Unit | None) -> Unit | None:
+    """Return the unit of weights that carry a state into a receptor: that of the receptor divided by that of the state.
 
-    None if one of them is not declared, or without brainunit: then no value has a unit.
+    Only numbers fit if one is `Undeclared`. None if one is None, or without brainunit: then no value has a unit.
     """
-    declared = source.get(state), target.get(receptor)
-    return None if None in declared or not units.loaded() else _unit(declared[1]) / _unit(declared[0])
+    for one in (state, receptor):
+        if isinstance(one, Undeclared):
+            return one
+    return None if state is None or receptor is None or not units.loaded() else _unit(receptor) / _unit(state)
 
 
 def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:

@@ -116,7 +116,8 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
 
 def carrying(name: str, coupling: Coupling, dt: float) -> Wiring:
     """Return the wiring of a coupling, all of whose synapses have a delay of one step."""
-    unit = weights_unit(coupling.source.units, coupling.of, coupling.target.units, coupling.into)
+    ends = ((coupling.source, coupling.of), (coupling.target, coupling.into))
+    unit = weights_unit(*(unit_of(population.name, population.units, key) for population, key in ends))
     return _wiring_of(f"coupling {name}", name, coupling, dt, unit, round_delays=False)
 
 

@@ -242,11 +242,10 @@ def first_weights(plan: Plan, network: Any) -> Weights:
 def given_weights(weights: Weights, name: str, values: Mapping[str, Any], what: str = "set") -> dict[str, Array]:
     """Return the new weights of a projection or coupling, checked, by its name; nothing if they are those of now."""
     about = found_link(weights.plan, what, name)
-    units = weights.plan.population(about.target).units
+    unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
     if isinstance(about, CouplingPlan):
-        unit = weights_unit(weights.plan.population(about.source).units, about.state, units, about.receptor)
-    else:
-        unit = unit_of(about.target, units, about.receptor)
+        source = weights.plan.population(about.source)
+        unit = weights_unit(unit_of(source.name, source.units, about.state), unit)
     given = weights_to_set(about, values, unit, what)
     return {} if weights.has(name, given) else {name: given}
 

@@ -305,8 +305,34 @@ def test_units_of_weights_are_those_of_the_receptor_by_those_of_the_state():
     sim = be.Network([cells], [be.Coupling(cells, cells, be.connect.all_to_all())]).build(backend="numba")
     sim.set("a->a.gap", weights=3 * u.nS)
     assert sim.params["a->a.gap"].tolist() == [3.0]
+    some = be.Population("a", 3, cell, state={"v": 0.0, "n": 0}, params={"drive": 1.0}, units={"v": "mV"})
+    with pytest.raises(NetworkError, match="units= of population a has no 'gap'"):
+        be.Network([some], [be.Coupling(some, some, be.connect.all_to_all(weight=2 * u.nS))]).build(backend="numba")
     with pytest.raises(NetworkError, match=r"set: weights of a->a\.gap: has the unit"):
         sim.set("a->a.gap", weights=3 * u.mV)
+
+
+def ring_error(dt, g=0.05, ms=10.0):
+    """Return the largest error of a ring of leaky cells with gap junctions, beside its solution by Fourier modes."""
+
+    def leaky(s, arriving, p):
+        return s.replace(v=s.v + p.dt * (arriving.gap - s.v / 20)), s.v > 1e6
+
+    first = np.random.default_rng(0).normal(0, 1, 16).astype(np.float32)
+    ring = be.Population("ring", 16, leaky, state={"v": first})
+    near = np.eye(16, k=1) + np.eye(16, k=15)
+    sim = be.Network([ring], [be.Coupling(ring, ring, g * (near + near.T), difference=True)], dt=dt).build()
+    sim.run(round(ms / dt))
+    decays = 1 / 20 + 2 * g * (1 - np.cos(2 * np.pi * np.arange(9) / 16))
+    exact = np.fft.irfft(np.fft.rfft(first) * np.exp(-decays * ms))
+    return np.abs(sim.state.neurons["ring"]["v"] - exact).max()
+
+
+def test_a_ring_of_cells_converges_to_its_solution():
+    """With the first order of its Euler steps."""
+    errors = np.array([ring_error(dt) for dt in (0.4, 0.2, 0.1)])
+    np.testing.assert_allclose(errors[:-1] / errors[1:], 2, rtol=0.05)
+    assert errors[-1] < 5e-3
 
 
 def test_a_state_that_is_not_finite_is_named():
