@@ -68,7 +68,7 @@ class Network:
         _check_different(links, [p.name for p in self._links if p.name is not None])
         _check_different(
             f"populations, {links}" if self.couplings else "populations and projections",
-            [*(p.name for p in self.populations), *self.projection_names, *self.coupling_names],
+            [*(p.name for p in self.populations), *self._names],
         )
         for link in self._links:
             self._check_ends(f"{type(link).__name__.lower()} {link.usual_name}", link.source, link.target)
