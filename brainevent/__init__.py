@@ -197,6 +197,7 @@ if TYPE_CHECKING:
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
     from .network import models, surrogate
     from .network.description import connect
+    from .network.description.coupling import Coupling
     from .network.description.network import Network
     from .network.description.plasticity import Plasticity, trace
     from .network.description.populations import Population, Projection
@@ -225,7 +226,7 @@ __all__ = [
     "COO", "CSC", "CSR", "TCSR", "BenchmarkConfig", "BenchmarkDataFnNotProvidedError", "BenchmarkRecord",
     "BenchmarkResult", "BinaryArray", "BitPackedBinary", "BrainEventError", "CPPBackend", "CSRDelayLayout",
     "CUDABackend", "CUDANotInstalledError", "CheckFailedError", "CheckReport", "CheckRow", "CheckpointError",
-    "CompactBinary", "CompilationError", "CompiledModule", "CompilerBackend", "DataRepresentation", "Dense",
+    "CompactBinary", "CompilationError", "CompiledModule", "CompilerBackend", "Coupling", "DataRepresentation", "Dense",
     "EventRepresentation", "FixedNumConn", "FixedNumPerPost", "FixedNumPerPre", "GpuArchDetectionError", "HIPBackend",
     "HeaderNotFoundError", "HostCompilerIncompatibleError", "HostCompilerNotFoundError", "HybridConfig", "JITCMatrix",
     "JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarMatrix", "JITCScalarR", "JITCUniformC", "JITCUniformR",

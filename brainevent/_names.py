@@ -73,6 +73,7 @@ _ROOMS = {
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
     "network": "models surrogate",
     "network.description": "connect",
+    "network.description.coupling": "Coupling",
     "network.description.network": "Network",
     "network.description.plasticity": "Plasticity trace",
     "network.description.populations": "Population Projection",

@@ -244,6 +244,24 @@ def rhythms(name: str) -> Picture:
     return figure
 
 
+def junctions(name: str) -> Picture:
+    """Draw the spikes on the page of gap junctions, without and with these."""
+    theme, names = THEMES[name], page("gap-junctions")
+    figure = figure_of(4.4, "Gap junctions synchronize", theme)
+    rows = figure.subplots(2, 1, sharex=True)
+    kinds = (("apart", "without gap junctions"), ("together", "with gap junctions"))
+    for axes, (which, title), colour in zip(rows, kinds, theme.colours, strict=False):
+        dress(axes, theme)
+        spikes = names[which]["cells.spikes"]
+        start = spikes.first * 0.1
+        shown = spikes.between(start, start + 300)
+        axes.scatter(shown.times - start, shown.neurons, s=2.5, color=colour, linewidths=0)
+        axes.set(xlim=(0, 300), ylim=(-1, 100), ylabel="neuron")
+        named(axes, title, theme)
+    rows[-1].set_xlabel("time (ms)")
+    return figure
+
+
 PICTURES: dict[str, Callable[[str], Picture]] = {
     "first": first,
     "potentials": potentials,
@@ -257,6 +275,7 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "classifier": learning,
     "digits": curves,
     "delays": rhythms,
+    "gap-junctions": junctions,
 }
 
 

@@ -106,6 +106,11 @@ def eprop(
             f"eprop: synapses of {', '.join(plan.plastic_by_name)} change by rules of their own; build a network "
             "without plasticity=, or differentiate simulate"
         )
+    if plan.couplings:
+        raise NetworkError(
+            f"eprop: coupling {plan.couplings[0].name} carries a state in every step, and eligibility traces follow "
+            "spikes alone; leave it out, or differentiate simulate"
+        )
     steps = checked_count("steps", steps)
     check_names(plan, params)
     check_surrogate("eprop", surrogate)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from ..scalar.interpret import interpret
 from ..scalar.primitives import flushed
 from .engine import Prepared, Repeated, Stopped, never
 from .interpreted_synapses import PlasticStep, next_past
+from .plan.couplings import CouplingPlan, added_form
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .plan.plastic import SPIKE
 from .run.finite import check_finite, check_synapses
@@ -124,6 +125,8 @@ class Interpreted:
             amount = flushed(sums[receptor].astype(quantum.dtype) * quantum)
             if receptor in given:
                 amount = flushed(amount + flushed(given[receptor].astype(quantum.dtype)))
+            if couplings := self.plan.coupled.get((population.name, receptor)):
+                amount = flushed(amount + self.carried(couplings))
             arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
@@ -134,6 +137,21 @@ class Interpreted:
             )
         )
         return dict(zip(states, outcome.states, strict=True)), outcome.events
+
+    def carried(self, couplings: Sequence[CouplingPlan]) -> Array:
+        """Return what couplings into one receptor bring in the next step: a sum in the order of their synapses."""
+        neurons = self._state.neurons
+        total = np.zeros(couplings[0].neurons, self.plan.dtype)
+        for one in couplings:
+            starts, sources, weights = one.by_target
+            count, values = np.diff(starts), neurons[one.source][one.state]
+            own = neurons[one.target][one.state] if one.difference else np.zeros_like(total)
+            for k in range(count.max(initial=0)):
+                still = np.flatnonzero(count > k)
+                at = starts[still] + k
+                given = total[still], weights[at if weights.size > 1 else [0]], values[sources[at]], own[still]
+                (total[still],) = interpret(added_form(self.plan.dtype, difference=one.difference), given)
+        return total
 
     def sent(self, spikes: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
         """Return the pending input after a step: shifted by one step, with the weights of its spikes added."""

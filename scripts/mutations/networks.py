@@ -8,6 +8,7 @@ __all__ = ["MUTANTS"]
 _RULE = ("test_rule_interpreter", "test_rule_trace", "test_rule_engines")
 _PRIMITIVES = "scalar/primitives.py"
 _CPU = ("test_network_cpu",)
+_COUPLINGS = ("test_couplings",)
 _BUNDLES = ("test_network_bundles",)
 _REFERENCE = ("test_network_reference",)
 _BUILD = ("test_network_build",)
@@ -55,6 +56,34 @@ MUTANTS = (
         "_FLUSHING = 0x9FC0",
         "_FLUSHING = 0x1F80",
         (*_RULE, *_CPU),
+    ),
+    Mutant(
+        "couplings-on-a-cpu-read-the-row-that-is-written",
+        "network/cpu/on_coupling.py",
+        "word(table, COUPLING.size), step & 1",
+        "word(table, COUPLING.size), (step + 1) & 1",
+        _COUPLINGS,
+    ),
+    Mutant(
+        "couplings-of-one-receptor-begin-anew",
+        "network/cpu/memory.py",
+        "self.plan.coupled[coupling.place][0] is coupling",
+        "True",
+        _COUPLINGS,
+    ),
+    Mutant(
+        "couplings-on-a-gpu-show-states-a-step-late",
+        "network/gpu/coupling.cu",
+        "shown_at(net, t + 1, rank)",
+        "shown_at(net, t, rank)",
+        ("test_gpu_couplings_pretended",),
+    ),
+    Mutant(
+        "couplings-that-are-set-keep-their-weights",
+        "network/plan/replaced.py",
+        "one.with_weights(weights[one.name]) if one.name in weights else one",
+        "one",
+        ("test_coupled_networks",),
     ),
     Mutant(
         "bundles-mix-up-projections",
@@ -136,8 +165,8 @@ MUTANTS = (
     Mutant(
         "descriptions-name-a-projection-like-a-population",
         "network/description/network.py",
-        "[*(p.name for p in self.populations), *self.projection_names]",
-        "self.projection_names",
+        "[*(p.name for p in self.populations), *self._names]",
+        "self._names",
         _BUILD,
     ),
     Mutant(

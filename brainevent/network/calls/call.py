@@ -55,7 +55,7 @@ def run_natively(
                 return [swept(run, weights, arguments, now.plan.quanta, engine.name)]
         return _run(engine, now, asked, steps, wanted)
 
-    own = {p.name for p in engine.plan.projections} & params.keys()
+    own = {link.name for link in engine.plan.links()} & params.keys()
     weights = {name: params[name] for name in params if name in own}
     neurons = {name: values for name, values in params.items() if name not in own}
     (results,) = run([(weights, (state, neurons, given, keys))])
@@ -125,7 +125,7 @@ class CallStart:
 def given_weights(now: Weights, params: Mapping[str, Any]) -> dict[str, Array]:
     """Return the weights in `params`, none of which is traced, that are not those of now: float64 () or (entries,)."""
     found = {}
-    for about in now.plan.projections:
+    for about in now.plan.links():
         if about.name in params:
             value = plain(f"simulate: params[{about.name!r}]", params[about.name])
             given = checked_weights("simulate", about, value, None)

@@ -64,7 +64,8 @@ class _Parts:
         neurons = [a for arrays in memory.arrays.values() for a in (*arrays.states.values(), *arrays.params.values())]
         spikes = [array for lists in memory.lists.values() for array in lists.spikes]
         records = [*recording.counts.values(), *recording.rates.values()]
-        return [*neurons, *spikes, *records, *(array for some in recording.spikes.values() for array in some)]
+        carried = [a for arrays in memory.arrays.values() for a in (*arrays.coupled.values(), *arrays.shown.values())]
+        return [*neurons, *carried, *spikes, *records, *(array for some in recording.spikes.values() for array in some)]
 
 
 class Job:
@@ -176,6 +177,9 @@ class Job:
                 where = self._place(address(array)), array.nbytes
                 rows.append((self._numbers[f"state {name}.{key}"], *where, array.dtype == np.float32, 0))
                 rows.append((self._numbers[f"after {name}.{key}"], *where, 0, 1))
+                for shown in arrays.shown.get(key, ()):  # couplings read one of both in the first step
+                    where = self._place(address(shown)), shown.nbytes
+                    rows.append((self._numbers[f"state {name}.{key}"], *where, shown.dtype == np.float32, 0))
             for key, array in arrays.params.items():
                 where = self._place(address(array)), array.nbytes
                 rows.append((self._numbers[f"param {name}.{key}"], *where, array.dtype == np.float32, 0))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from ..._pieces import copied_in_pieces
 from ...scalar.primitives import flushed
 from ..pages import aligned
 from ..plan.bundles import Bundle, bundled_anyhow, bundles_of, sum_places
+from ..plan.couplings import CouplingPlan
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
 from ..plan.plastic import PlasticPlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState
-from .native import bundle_address, bundle_function, delivery_address
+from .native import bundle_address, bundle_function, coupling_address, delivery_address
 from .plastic import PlasticArrays, kept_of
 from .plastic_text import ARRIVE, FINISH
-from .tables import BUNDLE, DELIVERY, FINITE, STRETCHES, Table, address, lines
+from .tables import BUNDLE, COUPLING, DELIVERY, FINITE, STRETCHES, Table, address, lines
 from .updates import PopulationArrays, Updates
 from .waiting import Ring, SpikeLists
 
@@ -66,6 +68,7 @@ class Memory:
             one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic
         }
         self._follow_ring()
+        self.couplings = [(coupling_address(coupling), self._coupling(coupling)) for coupling in plan.couplings]
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 
     @property
@@ -124,6 +127,7 @@ class Memory:
     def shared(self) -> list[Array]:
         """The arrays of synapses, which nobody writes."""
         found = [array for one in self._merged for array in (one.starts, one.places, one.weights)]
+        found += [array for coupling in self.plan.couplings for array in coupling.by_target]
         return found + [array for one in self._held for array in (one.starts, one.targets, one.weights, one.delays)]
 
     def hold(self, steps: int) -> None:
@@ -189,11 +193,16 @@ class Memory:
         return other
 
     def flush(self) -> None:
-        """Flush denormals of states that were given, as a rule does with its inputs: it returns none."""
+        """Flush denormals of states that were given, as a rule does with its inputs: it returns none.
+
+        Couplings then read these states.
+        """
         if self.fresh:
             for arrays in self.arrays.values():
                 for array in arrays.states.values():
                     array[...] = flushed(array)
+                for key, shown in arrays.shown.items():
+                    shown[...] = arrays.states[key]
         self.fresh = False
 
     def _use_ring(self, steps: int) -> None:
@@ -281,6 +290,33 @@ class Memory:
             for part in range(self.plan.parts)
         ]
 
+    def _coupling(self, coupling: CouplingPlan) -> list[Table]:
+        """Return the tables of a coupling, one for each part."""
+        arrays, source = self.arrays[coupling.target], self.arrays[coupling.source].shown[coupling.state]
+        starts, sources, weights = coupling.by_target
+        own = self.arrays[coupling.target].shown.get(coupling.state) if coupling.difference else None
+        out = arrays.coupled[coupling.receptor]
+        words = {
+            "begins": self.plan.coupled[coupling.place][0] is coupling,
+            "sources": address(sources),
+            "weights": address(weights),
+            "values": address(source),
+            "row": source.strides[0],
+        }
+        tables = []
+        for low, high in pairwise(arrays.bounds):
+            # Where nothing is subtracted, own states are read, and not used: any memory of this size will do.
+            at = (address(out), 0) if own is None else (address(own), own.strides[0])
+            places = {
+                "size": high - low,
+                "starts": address(starts) + low * starts.itemsize,
+                "own": at[0] + low * out.itemsize,
+                "own_row": at[1],
+                "out": address(out) + low * out.itemsize,
+            }
+            tables.append(Table(COUPLING._fields, words | places))
+        return tables
+
     def _ring_words(self, synapses: SynapsePlan | PlasticPlan, part: int) -> dict[str, int]:
         """Return where the sums of a part lie, and how far from there those of a target would begin with neuron 0."""
         shift = int(self.places.shifts(synapses.target, synapses.receptor)[part])
@@ -303,6 +339,8 @@ def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
         {key: _copied(flushed(array)) for key, array in population.params.items()},
         {key: np.array([quantum]) for key, quantum in population.quanta.items()},
         [int(bound) for bound in part_bounds(population.size, plan.parts)],
+        {r: aligned((population.size,), plan.dtype) for r in population.quanta if (population.name, r) in plan.coupled},
+        {key: aligned((2, population.size), plan.dtype) for key in plan.shown(population.name)},
     )
 
 

@@ -12,12 +12,14 @@ from ...ffi import frame
 from ...scalar.numba_text import numba_text
 from ..native import sources
 from ..plan.bundles import Bundle
+from ..plan.couplings import CouplingPlan
 from ..plan.plan import SynapsePlan
 from .plastic_text import PlasticText
 from .update_text import Update
 
-__all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_alone_function", "drive_function"]
-__all__ += ["drive_alone_address", "handler_address", "plastic_address", "update_address", "worker_address"]
+__all__ = ["bundle_address", "bundle_function", "coupling_address", "delivery_address", "drive_alone_address"]
+__all__ += ["drive_alone_function", "drive_function", "handler_address", "plastic_address", "update_address"]
+__all__ += ["worker_address"]
 
 
 def _made(room: str, name: str, *arguments: Any) -> Any:
@@ -61,6 +63,12 @@ def plastic_address(found: PlasticText) -> int:
     text = numba_text(found.forms) + found.text
     arguments = found.name, found.forms, found.text
     return _address(f"network_{found.name}", text, 3, "on_plastic", "compiled_plastic", *arguments)
+
+
+def coupling_address(coupling: CouplingPlan) -> int:
+    """Return the address of `carry(table, step, _)` for the kind of a coupling."""
+    kinds = coupling.weights.dtype.type, coupling.difference, coupling.weights.size == 1
+    return _address("network_coupling", f"{kinds}", 3, "on_coupling", "coupling", *kinds)
 
 
 @functools.cache

@@ -57,6 +57,17 @@ def add_input_of(kind: Any) -> Any:
     return add_input
 
 
+def show_of(kind: Any) -> Any:
+    """Return a function that copies a state to where couplings read it in the next step."""
+
+    @_inner
+    def show(state, shown):  # type: ignore[no-untyped-def]
+        for k in range(state.size):
+            shown[k] = state[k]
+
+    return show
+
+
 @_inner
 def list_spikes(flags, count, first, spikes, found):  # type: ignore[no-untyped-def]
     """Append the neurons whose flag, of one byte, is set; most groups of 64 have none."""
@@ -102,6 +113,7 @@ def compiled_update(forms: Sequence[Form], text: str) -> Any:
     }
     for kind in (np.float32, np.float64):
         scope |= {f"gather_{kind.__name__}": gather_of(kind), f"add_input_{kind.__name__}": add_input_of(kind)}
+        scope[f"show_{kind.__name__}"] = show_of(kind)
     scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}
     known = set(scope)
     exec(compile(text, "<update>", "exec"), scope)

@@ -46,7 +46,7 @@ class Runs:
 
     def _table(self, part: int) -> Table:
         memory, recording = self.memory, self.recording
-        gathered = [*memory.bundles, *memory.plastic_calls(ARRIVE)]
+        gathered = [*memory.bundles, *memory.couplings, *memory.plastic_calls(ARRIVE)]
         delivered = [*memory.deliveries, *memory.plastic_calls(FINISH)]
         samples = [*recording.samples[part], *recording.of_synapses[part]]
         lists = {

@@ -12,19 +12,8 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = [
-    "ALONE",
-    "BUNDLE",
-    "DELIVERY",
-    "FAULTY",
-    "FINITE",
-    "GO_ON",
-    "LINE",
-    "LIST",
-    "NOT_FINITE",
-    "NO_ROOM",
-    "RECORD",
-]
+__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
+__all__ += ["NO_ROOM", "RECORD"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
 __all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
@@ -67,6 +56,9 @@ PLASTIC = _places(
     "shift per_unit faulty",
 )
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
+# Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
+# ones, a number of bytes apart.
+COUPLING = _places("COUPLING", "size begins starts sources weights values row own own_row out")
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
 FINITE = _places("FINITE", "state size itemsize")

@@ -104,23 +104,37 @@ def _states(block: _Block, names: Sequence[Name]) -> None:
         block.argument(name.text, _slice(address, name.dtype), f"{name.text}[k]")
 
 
-def _arriving(block: _Block, name: str, dtype: str, *, fed: bool) -> None:
-    """Turn sums in quanta into what arrives, and leave zeros for a later step; add inputs if it is fed."""
+def _arriving(block: _Block, name: str, dtype: str, *, fed: bool, coupled: bool) -> None:
+    """Turn sums in quanta into what arrives, and leave zeros for a later step.
+
+    Add inputs if it is fed, and what couplings carry if it is coupled.
+    """
     ring, row, mask, quantum = block.place(*(f"{kind}:{name}" for kind in _RING))
     sums = f"array_at({ring} + (step & {mask}) * {row} + 4 * start, count, np.int32)"
     factor = f"quantum_{name}"
     block.setup.append(f"{factor} = array_at({quantum}, 1, np.{dtype})[0]")
-    if not fed:
+    if not fed and not coupled:
         block.argument(name, sums, f"np.{dtype}({name}[k]) * {factor}")
         block.factors[name] = factor
         return
-    given, given_row, item = block.place(*(f"{kind}:{name}" for kind in _INPUT))
     block.prepared += [
         f"{name} = array_at({block.room(_itemsize(dtype))}, count, np.{dtype})",
         f"gather_{dtype}({sums}, {factor}, {name})",
-        f"add_input_{dtype}({given} + turn * {given_row}, {item}, start, {name})",
     ]
+    if fed:
+        given, given_row, item = block.place(*(f"{kind}:{name}" for kind in _INPUT))
+        block.prepared.append(f"add_input_{dtype}({given} + turn * {given_row}, {item}, start, {name})")
+    if coupled:
+        (carried,) = block.place(f"coupled:{name}")
+        block.prepared.append(f"add_input_{dtype}({carried}, {_itemsize(dtype)}, start, {name})")
     block.argument(name, name, f"{name}[k]")
+
+
+def _shown(block: _Block, name: Name) -> None:
+    """Copy a state to where couplings read it in the next step."""
+    shown, row = block.place(f"shown:{name.text}", f"shown_row:{name.text}")
+    to = f"{shown} + ((step + 1) & 1) * {row} + {_itemsize(name.dtype)} * start"
+    block.prepared.append(f"show_{name.dtype}({block.given[name.text]}, array_at({to}, count, np.{name.dtype}))")
 
 
 def _params(block: _Block, names: Sequence[Name], scalars: Sequence[bool]) -> None:
@@ -181,12 +195,18 @@ def _kept(block: _Block, kept: Past) -> tuple[list[str], list[str]]:
 
 
 def update_of(
-    population: PopulationPlan, params: Mapping[str, Any], fed: Collection[str] = (), kept: Past | None = None
+    population: PopulationPlan,
+    params: Mapping[str, Any],
+    fed: Collection[str] = (),
+    coupled: Collection[str] = (),
+    shown: Collection[str] = (),
+    kept: Past | None = None,
 ) -> Update:
     """Return the update of a population with parameters, by the names of its form, some of its receptors fed by inputs.
 
-    The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is. What is
-    `kept` is what plastic synapses need.
+    Receptors that are `coupled` get what couplings carry, and these read the states that are `shown`; plastic synapses
+    need what is `kept`. The values of parameters are not part of it, but whether Poisson numbers have a mean of at most
+    64 is.
     """
     rule = population.rule
     scalars = {name: value for name, value in params.items() if value.ndim == 0}
@@ -196,7 +216,7 @@ def update_of(
     flags = block.room(1)
     _states(block, rule.states)
     for name in rule.arriving:
-        _arriving(block, name.text, name.dtype, fed=name.text in fed)
+        _arriving(block, name.text, name.dtype, fed=name.text in fed, coupled=name.text in coupled)
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
     functions = _drawn(block, drawn)
@@ -205,6 +225,9 @@ def update_of(
     before, after = ([], []) if kept is None else _kept(block, kept)
     block.setup += before
     block.prepared += [f"flags = array_at({flags}, count, np.bool_)", call]
+    for name in rule.states:
+        if name.text in shown:
+            _shown(block, name)
     block.prepared.append(f"found = list_spikes({flags}, count, low + start, spikes, found)")
     for event in events[1:]:
         arguments = f"flags_{event}_at, count, low + start, spikes_{event}, found_{event}"

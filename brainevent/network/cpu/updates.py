@@ -26,13 +26,16 @@ Array = Any
 class PopulationArrays:
     """The arrays of a population that native code reads and writes; none of them moves.
 
-    `quanta` are (1,), by receptor, and `bounds` says where parts begin and end.
+    `quanta` are (1,), by receptor, and `bounds` says where parts begin and end. `coupled` is what couplings carry to
+    receptors, (neurons,); `shown` are states that they carry away, (2, neurons): after even and after odd steps.
     """
 
     states: Mapping[str, Array]
     params: Mapping[str, Array]
     quanta: Mapping[str, Array]
     bounds: list[int]
+    coupled: Mapping[str, Array]
+    shown: Mapping[str, Array]
 
 
 class Updates:
@@ -88,7 +91,8 @@ class Updates:
 
     def _prepare(self) -> None:
         params = self._params()
-        self.update = update_of(self.population, params, self.fed, None if self.kept is None else self.kept.needed)
+        kept = None if self.kept is None else self.kept.needed
+        self.update = update_of(self.population, params, self.fed, self._coupled(), self._shown(), kept)
         self.address = update_address(self.update)
         parts = list(pairwise(self.arrays.bounds))
         self._scratch = [lines(self.update.scratch // 64 + 1) for _ in parts]
@@ -99,6 +103,16 @@ class Updates:
         """Return the parameters by the names of the form."""
         names = (name.text for name in self.population.rule.params)
         return dict(zip(names, self.arrays.params.values(), strict=True))
+
+    def _coupled(self) -> dict[str, Array]:
+        """Return what couplings carry to receptors, by the names of the form."""
+        named, arrays = zip(self.population.quanta, self.population.rule.arriving, strict=True), self.arrays.coupled
+        return {name.text: arrays[receptor] for receptor, name in named if receptor in arrays}
+
+    def _shown(self) -> dict[str, Array]:
+        """Return the states that couplings carry away, by the names of the form."""
+        named, arrays = zip(self.population.state, self.population.rule.states, strict=True), self.arrays.shown
+        return {name.text: arrays[state] for state, name in named if state in arrays}
 
     def _count_anew(self, params: Mapping[str, Array]) -> None:
         self._counted = [np.ascontiguousarray(one.table(params)) for one in self.update.drawn]
@@ -121,6 +135,11 @@ class Updates:
             words[f"param:{param.text}"] = address(array) + (low * array.itemsize if array.ndim else 0)
         if self.kept is not None:
             words |= self.kept.words(part)
+        for name, array in self._coupled().items():
+            words[f"coupled:{name}"] = address(array) + low * array.itemsize
+        for name, array in self._shown().items():
+            words[f"shown:{name}"] = address(array) + low * array.itemsize
+            words[f"shown_row:{name}"] = array.strides[0]
         return Table(self.update.words, words)
 
     def _sums(self, part: int) -> dict[str, int]:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Network`: populations and projections as one description, and how it is built."""
+"""`Network`: populations, projections and couplings as one description, and how it is built."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..._system import why_not_compiled
 from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
 from .checks import is_number
+from .coupling import Coupling
 from .populations import Population, Projection, Value
 from .units import plain
 
@@ -26,16 +27,17 @@ __all__ = ["Network", "shown"]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Populations and the projections between them: a description, from which `build` makes a simulation.
+    """Populations and what connects them: a description, from which `build` makes a simulation.
 
     Args:
         populations: All populations.
-        projections: All projections.
+        projections: All projections and couplings, in one list.
         dt: Time step, in ms.
+        couplings: More couplings, which are added to those in `projections`. The attributes hold the two kinds apart.
 
     Raises:
-        NetworkError: Two populations or projections have the same name, a projection's population is not in the list,
-            or the step is not positive.
+        NetworkError: Two populations, projections or couplings have the same name, a population of one of them is not
+            in the list, or the step is not positive.
 
     Examples:
         >>> from brainevent.network.description.network import Network, Population
@@ -45,12 +47,16 @@ class Network:
     """
 
     populations: tuple[Population, ...]
-    projections: tuple[Projection, ...] = ()
+    projections: tuple[Projection, ...] = ()  # couplings among them go to `couplings`
     dt: float = 0.1
+    couplings: tuple[Coupling, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "populations", _all_of(Population, self.populations))
-        object.__setattr__(self, "projections", _all_of(Projection, self.projections))
+        object.__setattr__(self, "populations", _all_of("populations", self.populations, Population))
+        both = _all_of("projections", self.projections, Projection, Coupling)
+        more = _all_of("couplings", self.couplings, Coupling)
+        object.__setattr__(self, "projections", tuple(one for one in both if isinstance(one, Projection)))
+        object.__setattr__(self, "couplings", (*(one for one in both if isinstance(one, Coupling)), *more))
         dt = plain("Network: dt", self.dt, "ms")
         if not is_number(dt) or not (math.isfinite(dt) and dt > 0):
             raise NetworkError(f"Network: dt is {self.dt!r}; pass a positive number of ms")
@@ -58,22 +64,30 @@ class Network:
         if not self.populations:
             raise NetworkError("Network: populations is empty; pass at least one")
         _check_different("populations", [population.name for population in self.populations])
-        _check_different("projections", [p.name for p in self.projections if p.name is not None])
-        _check_different("populations and projections", [*(p.name for p in self.populations), *self.projection_names])
+        links = "projections and couplings" if self.couplings else "projections"
+        _check_different(links, [p.name for p in self._links if p.name is not None])
+        _check_different(
+            f"populations, {links}" if self.couplings else "populations and projections",
+            [*(p.name for p in self.populations), *self._names],
+        )
+        for link in self._links:
+            self._check_ends(f"{type(link).__name__.lower()} {link.usual_name}", link.source, link.target)
+
+    def _check_ends(self, where: str, *ends: Population) -> None:
+        """Raise unless populations are in the network."""
         names = [population.name for population in self.populations]
-        for projection in self.projections:
-            for end in (projection.source, projection.target):
-                if not any(end is population for population in self.populations):
-                    same = "another population there has this name; pass the population itself"
-                    hint = same if end.name in names else did_you_mean(end.name, names)[2:]
-                    raise NetworkError(
-                        f"projection {projection.usual_name}: population {end.name} is not in the network; "
-                        f"{hint or 'pass it to Network'}"
-                    )
+        for end in ends:
+            if not any(end is population for population in self.populations):
+                same = "another population there has this name; pass the population itself"
+                hint = same if end.name in names else did_you_mean(end.name, names)[2:]
+                raise NetworkError(
+                    f"{where}: population {end.name} is not in the network; {hint or 'pass it to Network'}"
+                )
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.populations)
-        return f"Network({neurons} neurons, {len(self.projections)} projections, dt={self.dt:g})"
+        couplings = f", {len(self.couplings)} coupling{'s'[: len(self.couplings) - 1]}" if self.couplings else ""
+        return f"Network({neurons} neurons, {len(self.projections)} projections{couplings}, dt={self.dt:g})"
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: tables of populations and projections."""
@@ -82,13 +96,26 @@ class Network:
     @property
     def projection_names(self) -> tuple[str, ...]:
         """Names of the projections; the second of the same name ends with "#2"."""
-        taken = {p.name for p in self.projections if p.name is not None}
+        return self._names[: len(self.projections)]
+
+    @property
+    def coupling_names(self) -> tuple[str, ...]:
+        """Names of the couplings, likewise; projections come first."""
+        return self._names[len(self.projections) :]
+
+    @property
+    def _links(self) -> list[Projection | Coupling]:
+        return [*self.projections, *self.couplings]
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        taken = {one.name for one in self._links if one.name is not None}
         names: list[str] = []
-        for projection in self.projections:
-            name, number = projection.usual_name, 1
-            while projection.name is None and name in taken:
+        for one in self._links:
+            name, number = one.usual_name, 1
+            while one.name is None and name in taken:
                 number += 1
-                name = f"{projection.usual_name}#{number}"
+                name = f"{one.usual_name}#{number}"
             taken.add(name)
             names.append(name)
         return tuple(names)
@@ -160,15 +187,15 @@ class Network:
         return Simulation(plan, make_engine(plan, name, **options), network=self)
 
 
-def _all_of(kind: type, given: Iterable[Any]) -> tuple[Any, ...]:
-    """Return all as a tuple, if each is what it should be."""
-    what = f"{kind.__name__.lower()}s"
-    if isinstance(given, (str, kind)) or not isinstance(given, Iterable):
-        raise NetworkError(f"Network: {what} is {given!r}; pass a list of {kind.__name__}")
+def _all_of(what: str, given: Iterable[Any], *kinds: type) -> tuple[Any, ...]:
+    """Return all as a tuple, if each is of one of these kinds."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    if isinstance(given, (str, *kinds)) or not isinstance(given, Iterable):
+        raise NetworkError(f"Network: {what} is {given!r}; pass a list of {names}")
     found = tuple(given)
     for one in found:
-        if not isinstance(one, kind):
-            raise NetworkError(f"Network: {one!r} is among the {what}; pass {kind.__name__}")
+        if not isinstance(one, kinds):
+            raise NetworkError(f"Network: {one!r} is among the {what}; pass {names}")
     return found
 
 
@@ -188,9 +215,15 @@ def shown(network: Any) -> str:
         (name, p.source.name, p.target.name, p.into, _changing(p), _delay(p.delay))
         for name, p in zip(network.projection_names, network.projections, strict=True)
     ]
+    couplings = [
+        (name, p.source.name, p.target.name, p.into, _how(p.connect), _carried(p))
+        for name, p in zip(network.coupling_names, network.couplings, strict=True)
+    ]
     parts = [table(("population", "neurons", "rule", "states", "parameters"), populations, right=[1])]
     if projections:
         parts.append(table(("projection", "from", "to", "into", "connections", "delay (ms)"), projections))
+    if couplings:
+        parts.append(table(("coupling", "from", "to", "into", "connections", "carries"), couplings))
     neurons = sum(p.size for p in network.populations)
     return document(f"network of {neurons} neurons, dt {network.dt:g} ms", *parts)
 
@@ -210,6 +243,10 @@ def _changing(projection: Projection) -> str:
     """Return how neurons are connected, and what changes the synapses."""
     how, plasticity = _how(projection.connect), projection.plasticity
     return how if plasticity is None else f"{how}, {plasticity!r}"
+
+
+def _carried(coupling: Coupling) -> str:
+    return f"difference of {coupling.of}" if coupling.difference else coupling.of
 
 
 def _delay(delay: Any) -> str:

@@ -15,7 +15,7 @@ from .plasticity import Plasticity
 from .units import check_declared, unit_of
 from .values import Values, in_unit
 
-__all__ = ["Population", "Projection", "Value"]
+__all__ = ["Population", "Projection", "Value", "is_word"]
 
 _NAME = re.compile(r"[^\s.#>]+")
 
@@ -146,12 +146,12 @@ class Projection:
             found = getattr(self, what)
             if not isinstance(found, Population):
                 raise NetworkError(f"Projection: {what} is {found!r}; pass a Population")
-        if not _is_word(self.into) or not self.into.isidentifier():
+        if not is_word(self.into) or not self.into.isidentifier():
             raise NetworkError(
                 f"projection {self.source.name}->{self.target.name}: into is {self.into!r}; pass the name that the "
                 "target's rule reads in `arriving`"
             )
-        if self.name is not None and not _is_word(self.name):
+        if self.name is not None and not is_word(self.name):
             raise NetworkError(f"Projection: name is {self.name!r}; pass a string that is not empty, or None")
         where = f"projection {self.usual_name}"
         if not isinstance(self.connect, Connect) and not hasattr(self.connect, "todense"):
@@ -171,10 +171,11 @@ class Projection:
         return f"Projection({self.usual_name!r}, {how})"
 
 
-def _is_word(value: Any) -> bool:
+def is_word(value: Any) -> bool:
+    """Say whether a value is a string that is not empty."""
     return isinstance(value, str) and value != ""
 
 
 def _check_name(what: str, name: Any) -> None:
-    if not _is_word(name) or not _NAME.fullmatch(name):
+    if not is_word(name) or not _NAME.fullmatch(name):
         raise NetworkError(f"{what}: name is {name!r}; pass a string without spaces and the characters . # >")

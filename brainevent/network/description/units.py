@@ -13,6 +13,7 @@ from ... import _units as units
 from ...errors import NetworkError, did_you_mean
 
 __all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
+__all__ += ["weights_unit"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
 DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
@@ -43,6 +44,17 @@ def unit_of(population: str, declared: Mapping[str, Unit], name: str) -> Unit | 
     if name in declared or not declared:
         return declared.get(name)
     return "ms" if name == "dt" else Undeclared(population, name)
+
+
+def weights_unit(state: Unit | None, receptor: Unit | None) -> Unit | None:
+    """Return the unit of weights that carry a state into a receptor: that of the receptor divided by that of the state.
+
+    Only numbers fit if one is `Undeclared`. None if one is None, or without brainunit: then no value has a unit.
+    """
+    for one in (state, receptor):
+        if isinstance(one, Undeclared):
+            return one
+    return None if state is None or receptor is None or not units.loaded() else _unit(receptor) / _unit(state)
 
 
 def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:

@@ -53,7 +53,7 @@ class Beside:
     ) -> CudaEngine:
         """Return the engine of a number, with a network in it, before a state; equal synapses are shared."""
         engine = self.engines[number]
-        engine.take(plan, params, state, next((o for o in self.engines if o.plan.synapses is plan.synapses), None))
+        engine.take(plan, params, state, next((o for o in self.engines if o.plan.has_synapses_of(plan)), None))
         return engine
 
     def run(

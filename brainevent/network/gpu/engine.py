@@ -23,6 +23,7 @@ from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
 from .arrays import Arrays, Tables, slots_of
 from .clocks import Clocks
+from .couplings import CouplingRoom, coupled_structure, coupling_words
 from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
 from .partition import partition_of, threads_for
@@ -59,6 +60,7 @@ class CudaEngine:
     paces_itself = True
     rows: DeviceRows
     row_of_place: Memory
+    couplings: dict[str, Memory]
 
     def __init__(
         self,
@@ -79,12 +81,13 @@ class CudaEngine:
         neurons = sum(population.size for population in plan.populations)
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         if beside:  # what all blocks of a network share is there, too
-            most -= net_dtype(extents_of(kinds), len(plan.populations)).itemsize
-        small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
+            most -= net_dtype(extents_of(kinds), len(plan.populations), coupled=bool(plan.couplings)).itemsize
+        clusters = device.has_clusters and not plan.couplings  # states go through memory, and packets with them
+        small = clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         self.partition = pushed(plan, partition)
-        self._clustered = device.has_clusters and in_cluster(count) and not self.partition.pushed
+        self._clustered = clusters and in_cluster(count) and not self.partition.pushed
         self._room = room_of(self.partition, kinds, slots_of(plan), most)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
@@ -92,6 +95,7 @@ class CudaEngine:
         self._lists = device.memory(12 * count * self._list_size, "lists of spikes")
         self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
+        self._carried = CouplingRoom(device, plan, self.partition) if plan.couplings else None
         self._lay_out(plan)
         self._given: NetworkState | None = initial_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
@@ -100,7 +104,7 @@ class CudaEngine:
     @functools.cached_property
     def resident(self) -> Resident:
         """What programs of `simulate` share."""
-        memories = {**self.rows.memories, "rows": self.row_of_place}
+        memories = {**self.rows.memories, "rows": self.row_of_place, **self.couplings}
         return Resident(self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories)
 
     def resident_of(self, plan: Plan) -> Resident:
@@ -143,6 +147,7 @@ class CudaEngine:
         other.arrays = Arrays(self.device, self.plan, self.partition, self.kinds)
         other._lists = self.device.memory(self._lists.nbytes, "lists of spikes")
         other._spikes = Spikes(self.device, self.plan, self.partition)
+        other._carried = CouplingRoom(self.device, self.plan, self.partition) if self.plan.couplings else None
         other._prepare(self.plan)
         return other
 
@@ -160,7 +165,7 @@ class CudaEngine:
         with self._lock:
             self._params = {name: dict(own) for name, own in params.items()}
             if like is not None:
-                self.rows, self.row_of_place = like.rows, like.row_of_place
+                self.rows, self.row_of_place, self.couplings = like.rows, like.row_of_place, like.couplings
                 self._prepare(plan)
             else:
                 del self.rows  # given back before more is taken
@@ -316,13 +321,18 @@ class CudaEngine:
     def _lay_out(self, plan: Plan) -> None:
         """Let all follow from the rows."""
         self.row_of_place = held(self.device, self.partition.by_block(self.rows.rows), "rows of neurons")
+        self.couplings = {}
+        if plan.couplings:
+            words = coupling_words(plan, self.partition)
+            self.couplings = {"couplings": held(self.device, words, "synapses of couplings")}
         self._prepare(plan)
 
     def _prepare(self, plan: Plan) -> None:
         """Let text and tables follow from the parameters."""
         partition = self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
-        how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
+        how: dict[str, Any] = {"checked": plan.check_finite, "clocked": self.clocks is not None}
+        how["coupled"] = coupled_structure(plan)
         populations = tuple(numbers[population.name] for population in plan.populations)
         while True:
             shape = shape_of(
@@ -345,7 +355,7 @@ class CudaEngine:
         partition, entry = self.partition, self.rows.entry
         most = extents_of(self.kinds)
         net = filled(
-            net_dtype(most, partition.common),
+            net_dtype(most, partition.common, coupled=self._carried is not None),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,
@@ -371,7 +381,10 @@ class CudaEngine:
             list=self._lists.address,
             **{name: memory.address for name, memory in self.rows.memories.items()},
             clocks=self.clocks.memory.address if self.clocks else 0,
+            **{name: memory.address for name, memory in self.couplings.items()},
         )
+        if self._carried is not None:
+            net["shown"], net["met"] = self._carried.shown.address, self._carried.met.address
         net["reach"][: most.receptors] = partition.reach[: most.receptors]
         return net
 
@@ -432,6 +445,8 @@ class Run:
         net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
         net["counts"], net["first"], net["steps"] = recording.counts.address, engine._step, steps
         engine._packets.clear()
+        if engine._carried is not None:
+            engine._carried.met.clear()
         engine._torn = True
         return net, steps
 

@@ -207,6 +207,9 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     u64 v, w;
     const u32 head = await_packet(post, tag, v, w);
     if (PUSHES) fence();
+#ifdef COUPLED
+    fence();
+#endif
     if (!head) return;
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     if (PUSHES) return;
@@ -230,6 +233,9 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
                u32 t, u64 tag, u64& v, u64& w) {
     const u32 head = await_packet(post, tag, v, w), n = head >> 8;
+#ifdef COUPLED
+    fence();
+#endif
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     if (USUALLY(n <= INLINE)) return n;
     if (n == LISTED) {

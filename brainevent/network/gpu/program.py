@@ -240,7 +240,9 @@ class Call:
         slots += [self.slot(name, at(name), alignment=16) for name in ("packets", "list", *resident.rows)]
         slots += [self.slot("populations", at("population"), alignment=8)]
         slots += [self.slot("samples", at("sample"), alignment=8)]
-        slots += [self.slot("counts", at("counts"))]
+        slots += [
+            self.slot(name, at(name)) for name in ("counts", *(("shown", "met") if resident.plan.couplings else ()))
+        ]
         fields = {int(offset): name for name, (_, offset) in net.dtype.fields.items()}
         for slot in slots:
             net[fields[slot.byte]] = 0  # equal plans are one program
@@ -295,11 +297,13 @@ def called(call: Call) -> dict[str, Array]:
 def steps_of_launch(plan: Plan, blocks: int) -> int:
     """Return how many steps one launch runs: half a second or less, where neurons spike in 1 % of the steps at most.
 
-    A step takes some 4 microseconds, 4 ns for each neuron of a block, and 1 ns for each synapse whose neuron spiked.
+    A step takes some 4 microseconds, 4 ns for each neuron of a block, 1 ns for each synapse whose neuron spiked, and
+    0.2 ns for each synapse of a coupling.
     """
     neurons = sum(population.size for population in plan.populations) / blocks
     synapses = sum(projection.entries for projection in plan.projections) / blocks
-    return max(1, min(_STEPS, int(_LAUNCH / (4 + 4e-3 * neurons + 1e-5 * synapses))))
+    coupled = sum(coupling.entries for coupling in plan.couplings) / blocks
+    return max(1, min(_STEPS, int(_LAUNCH / (4 + 4e-3 * neurons + 1e-5 * synapses + 2e-4 * coupled))))
 
 
 def _offsets(dtype: np.dtype[Any], row: int = 0) -> Callable[[str], int]:

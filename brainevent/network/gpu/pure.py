@@ -18,6 +18,7 @@ from ..calls.forward import checked_params, refuse_derivatives
 from ..run.recorded import Wanted
 from ..state import NetworkState
 from .arrays import values_of
+from .couplings import shown_words
 from .program import Call, Resident, called
 from .structs import SAMPLE
 
@@ -205,6 +206,9 @@ def _outs(
         "list": 3 * blocks * int(net["list_size"]),
         "ends": 4 * blocks,
     }
+    if plan.couplings:
+        zeroed["met"] = (blocks,), np.uint32
+        tables["shown"] = 2 * len(shown_words(plan)) * blocks * per
     outs: dict[str, tuple[tuple[int, ...], Any]] = {
         "states": (jnp.shape(operands["states"]), np.uint32),
         "ring": (jnp.shape(operands["ring"]), np.int32),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,8 +163,12 @@ def shape_of(
     beside: bool,
     checked: bool,
     clocked: bool,
+    coupled: Mapping[str, Any],
 ) -> Shape:
-    """Return the shape for rows in blocks that have so much room; `kinds` are those of populations."""
+    """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
+
+    `coupled` is what of the structure couplings decide.
+    """
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
@@ -192,6 +196,7 @@ def shape_of(
         mine=room.mine,
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
+        **coupled,
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)

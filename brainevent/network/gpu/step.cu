@@ -54,6 +54,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
+#ifdef COUPLED
+    show_first(net, block, first);
+#endif
     if (CLUSTER) enter_cluster(net.packets, block, CLUSTER, desk.inbox[0].packets[0]);
     EACH_THREAD_DO
         posts[tid] = post_of(net, desk, block, tid, first);
@@ -94,6 +97,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             ONE_LANE_DO
                 mark(desk, UPDATED);
             LANES_END
+#ifdef COUPLED
+            LANES_DO
+                fence();  // states that are shown come before packets
+            LANES_END
+#endif
             send(net, desk, posts, block, t, turn, tag);
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS)) {

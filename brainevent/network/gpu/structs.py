@@ -11,7 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["COMPACT", "COUNTED", "DISTRIBUTION", "FED", "GIVEN", "LAID", "LISTED", "NOBODY", "NOT_FINITE", "NO_ROOM"]
+__all__ = [
+    "CARRIED",
+    "COMPACT",
+    "COUNTED",
+    "DISTRIBUTION",
+    "FED",
+    "GIVEN",
+    "LAID",
+    "LISTED",
+    "NOBODY",
+    "NOT_FINITE",
+    "NO_ROOM",
+]
 __all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
 __all__ += ["common_dtype", "constants_text", "filled", "net_dtype", "piece_dtype", "population_dtype"]
 __all__ += ["shared_text", "structs_text"]
@@ -45,6 +57,13 @@ def _pointers(cpp: str, names: str) -> list[tuple[str, Any]]:
 
 SAMPLE = _struct(
     "Sample", *_words("population word every width before"), ("out", _to("u32")), ("columns", _to("const int"))
+)
+
+# A coupling into one receptor of a population, in front of the synapses of all: `starts`, by slot of the target, slots
+# of `sources` and `weights` begin a number of words after the first coupling. `rank` is the place of a state among
+# those that are shown.
+CARRIED = _struct(
+    "Carried", *_words("population receptor rank rank_of_own difference one_weight starts sources weights")
 )
 
 # Synapses of one projection by source neuron, as a plan has them: `owners` blocks have neurons, and each has `share`
@@ -157,14 +176,16 @@ def common_dtype(most: Extents) -> np.dtype[Any]:
     )
 
 
-def net_dtype(most: Extents, common: int) -> np.dtype[Any]:
-    """Return the dtype of `Net` with so much in `common`.
+def net_dtype(most: Extents, common: int, *, coupled: bool = False) -> np.dtype[Any]:
+    """Return the dtype of `Net` with so much in `common`, and with what only networks with couplings have.
 
     It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
     first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark. Where
     several networks run side by side, `first` is the first step of the launch, `steps` how many it has at most, and
-    `networks` how many networks run, from this one on.
+    `networks` how many networks run, from this one on. `shown` are states that couplings read, after even and after odd
+    steps, and `met` the number of the last launch that each block has begun: one more than its first step.
     """
+    carried = [("couplings", _to("const u32")), *_pointers("u32", "shown met")] if coupled else []
     return _struct(
         "Net",
         *_words("blocks per slots cells sources populations samples copies capacity turn"),
@@ -188,6 +209,7 @@ def net_dtype(most: Extents, common: int) -> np.dtype[Any]:
         ("ends", _to("u32")),
         ("begin", _to("const u32")),
         ("clocks", _to("u64")),
+        *carried,
         ("common", common_dtype(most), (max(1, common),)),
     )
 

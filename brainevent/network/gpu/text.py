@@ -14,10 +14,12 @@ import numpy as np
 from ...scalar.cuda_text import TYPES, cuda_text
 from ...scalar.form import Form
 from ...scalar.poisson_table import PoissonDraw, split
+from ..plan.couplings import added_form
 from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM
 from ..plan.loop_arguments import ALL, DISTINCT, GAPS, ONE, REPLACED
 from ..plan.plan import Plan, PopulationPlan
 from .structs import (
+    CARRIED,
     DISTRIBUTION,
     GIVEN,
     LAID,
@@ -138,6 +140,8 @@ class Structure:
     beside: bool = False  # several networks run side by side
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
+    couplings: int = 0  # from one population into one receptor each
+    shown: tuple[int, ...] = ()  # the words of states that they read
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -180,6 +184,11 @@ class Structure:
             f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
         )
         lines += ["#define BESIDE"] * self.beside
+        if self.couplings:
+            lines += [
+                "#define COUPLED",
+                f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
+            ]
         return "\n".join(lines) + "\n"
 
 
@@ -213,16 +222,19 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for place, drawn in enumerate(kind.drawn)
     ]
     rules = "\n".join(
-        _params(number, kind) + _take(number, kind) + _update(number, kind) + _draw(number, kind)
+        _params(number, kind) + _take(number, kind) + _update(number, kind, structure) + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
-    most = extents_of(kinds)
-    common, net = common_dtype(most), net_dtype(most, len(structure.populations))
+    most, coupled = extents_of(kinds), structure.couplings > 0
+    common, net = common_dtype(most), net_dtype(most, len(structure.populations), coupled=coupled)
+    if coupled:
+        forms += [added_form("float32", difference=one, name=("state", "difference")[one]) for one in (False, True)]
+        rules = _table("shown_word", structure.shown) + read_text("coupling.cu") + rules
     parts = [
         structure.text(kinds),
         cuda_text(forms),
         shared_text(),
-        structs_text(population_dtype(most), common, SAMPLE, net),
+        structs_text(*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, net),
         read_text("prelude.cu"),
         read_text(ON_GPU) if words is None else words,
         read_text("deliver.cu"),
@@ -275,18 +287,24 @@ def _given(kind: Kind) -> dict[str, str]:
     return given | {one.result.text: _value(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
 
 
-def _update(number: int, kind: Kind) -> str:
+def _update(number: int, kind: Kind, structure: Structure) -> str:
     """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked."""
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
-    lines = [f"const float a{k} = arriving<PLAIN>(net, own, sums[{k}], {k}, turn);" for k in range(kind.receptors)]
+    arriving = [f"arriving<PLAIN>(net, own, sums[{k}], {k}, turn)" for k in range(kind.receptors)]
+    if structure.couplings:
+        arriving = [f"coupled(net, own, {k}, t, {arrived})" for k, arrived in enumerate(arriving)]
+    lines = [f"const float a{k} = {arrived};" for k, arrived in enumerate(arriving)]
     if len(dtypes) == 1:
         lines.append(f"const {TYPES[dtypes[0]]} r0 = be_rule{number}({', '.join(inputs)});")
     else:
         lines += [f"{TYPES[dtype]} r{k};" for k, dtype in enumerate(dtypes)]
         lines.append(f"be_rule{number}({', '.join([*inputs, *(f'r{k}' for k in range(len(dtypes)))])});")
     lines += [f"s[{k}] = {_word(f'r{k}', name.dtype)};" for k, name in enumerate(states)]
+    lines += [
+        f"show(net, own, {rank}, s[{word}], t);" for rank, word in enumerate(structure.shown) if word < len(states)
+    ]
     lines += [
         f"if (CHECKED) strange = strange || (s[{k}] & 0x7F800000u) == 0x7F800000u;"
         for k, name in enumerate(states)

@@ -16,10 +16,12 @@ from ...errors import NetworkError
 from ...event.room import check_room
 from ...scalar.threefry import SCHEME
 from ...scalar.trace import TracedRule
+from ..description.coupling import Coupling
 from ..description.populations import Population, Projection
 from ..description.values import Values
 from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
+from .drawn_couplings import coupling_wirings, drawn_couplings
 from .drawn_values import array_of
 from .fingerprint import fingerprint, repeats_of
 from .keys import DRAWING, checked_seed, key_of
@@ -29,7 +31,7 @@ from .plastic_drawing import bounded, check_plastic, plastic_plan
 from .plasticity import PlasticRules, plastic_rules
 from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
-from .rules import all_traced, check_names, check_receptor, with_step
+from .rules import all_traced, check_names, check_receptor, receptors_of, with_step
 from .wiring import Wiring, wiring_of
 
 __all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
@@ -48,6 +50,10 @@ class Described(Protocol):
     def projections(self) -> tuple[Projection, ...]: ...
     @property
     def projection_names(self) -> tuple[str, ...]: ...
+    @property
+    def couplings(self) -> tuple[Coupling, ...]: ...
+    @property
+    def coupling_names(self) -> tuple[str, ...]: ...
     @property
     def dt(self) -> float: ...
 
@@ -102,6 +108,7 @@ def build_plan(
     for population in network.populations:
         check_names(population, rules[population.name], network.dt)
     wirings = _wirings(network, rules, round_delays=round_delays)
+    coupled = coupling_wirings(_named_couplings(network), network.dt, rules)
     ruled = _ruled(wirings, rules, network.dt, dtype)
     fixed = [wiring for wiring in wirings if wiring.name not in ruled]
     groups = _by_receptor(network, rules, [(_receptor(wiring), wiring) for wiring in fixed])
@@ -114,7 +121,7 @@ def build_plan(
         for place, group in groups.items()
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
-    named = _fingerprint(populations, wirings, network, seed, dtype, ruled)
+    named = _fingerprint(populations, [*wirings, *coupled], network, seed, dtype, ruled)
     sums = _Sums(quanta, given, warn=warn)
     if measure is None:
         synapses = _held(fixed, populations, sums, seed, parts)
@@ -122,8 +129,9 @@ def build_plan(
         synapses = _on_device(fixed, measure, sums, seed, parts)
     plastic = _plastic(wirings, ruled, sums, seed, parts, dtype)
     sums.check()
-    how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest
-    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded, plastic)
+    how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest, sums.rounded
+    couplings = drawn_couplings(coupled, seed, dtype)
+    return Plan(populations, synapses, network.dt, seed, parts, *how, couplings=couplings, plastic=plastic)
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -147,6 +155,8 @@ def _reseeded(own: PopulationPlan, population: Population, seed: int) -> Populat
 
 def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: int) -> Plan:
     """Return the plan that a build with another seed makes, whose synapses are drawn from the wirings of this one."""
+    many = len(network.projections)
+    wirings, coupled = wirings[:many], wirings[many:]
     reseeded = reseeded_plan(plan, network, seed)
     quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
     sums, measure = _Sums(quanta, plan.given, warn=True), plan.synapses.measure
@@ -158,14 +168,20 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
         synapses = _on_device(fixed, measure, sums, seed, plan.parts)
     plastic = _plastic(wirings, ruled, sums, seed, plan.parts, plan.dtype)
     sums.check()
-    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest, plastic=plastic)
+    couplings = drawn_couplings(coupled, seed, plan.dtype)
+    links = replace(reseeded, synapses=synapses, plastic=plastic, couplings=couplings)
+    return replace(links, seed=seed, loads=sums.largest)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
-    """Return the wirings from which a plan was built, again; raise if the description has changed since."""
+    """Return the wirings from which a plan was built, again: those of projections, then those of couplings.
+
+    Raise if the description has changed since.
+    """
     # Delays that are multiples of the step stay what they are.
     named = zip(network.projection_names, network.projections, strict=True)
     wirings = [wiring_of(name, projection, network.dt, round_delays=True) for name, projection in named]
+    wirings += coupling_wirings(_named_couplings(network), network.dt)
     ruled = {name: one.rules for name, one in plan.plastic_by_name.items()}
     if _fingerprint(plan.populations, wirings, network, plan.seed, plan.dtype, ruled) != plan.fingerprint:
         raise NetworkError(
@@ -193,12 +209,12 @@ def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: 
     named = list(zip(network.projection_names, network.projections, strict=True))
     for name, projection in named:
         target = projection.target.name
-        check_receptor(f"projection {name}", target, projection.into, _receptors(rules[target]))
+        check_receptor(f"projection {name}", target, projection.into, receptors_of(rules[target]))
     return [wiring_of(name, projection, network.dt, round_delays=round_delays) for name, projection in named]
 
 
-def _receptors(rule: TracedRule) -> list[str]:
-    return [name.text.removeprefix("a_") for name in rule.arriving]
+def _named_couplings(network: Described) -> list[tuple[str, Coupling]]:
+    return list(zip(network.coupling_names, network.couplings, strict=True))
 
 
 def _ruled(wirings: list[Wiring], rules: dict[str, TracedRule], dt: float, dtype: str) -> dict[str, PlasticRules]:
@@ -214,7 +230,9 @@ def _ruled(wirings: list[Wiring], rules: dict[str, TracedRule], dt: float, dtype
 def _by_receptor(
     network: Described, rules: dict[str, TracedRule], ending: Iterable[tuple[Receptor, T]]
 ) -> dict[Receptor, list[T]]:
-    groups: dict[Receptor, list[T]] = {(p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])}
+    groups: dict[Receptor, list[T]] = {
+        (p.name, r): [] for p in network.populations for r in receptors_of(rules[p.name])
+    }
     for receptor, one in ending:
         groups[receptor].append(one)
     return groups
@@ -236,7 +254,7 @@ def _population(
             found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed)
         arrays.append(found)
     state = {key: copied_in_pieces(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
-    own = {receptor: quanta[name, receptor] for receptor in _receptors(rule)}
+    own = {receptor: quanta[name, receptor] for receptor in receptors_of(rule)}
     return PopulationPlan(name, size, rule, state, arrays[1], own, key_of(seed, name), population.units)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Connections`: the synapses of a projection, as arrays with one element for each."""
+"""`Connections`: the synapses of a projection or coupling, as arrays with one element for each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ Array = Any
 class Connections:
     """Synapses of one projection, by source, delay and target: the order of its weights in `Simulation.params`.
 
-    It is the same for any number of threads.
+    It is the same for any number of threads. Synapses of a coupling have a delay of one step.
 
     Attributes:
-        name: Name of the projection.
+        name: Name of the projection or coupling.
         sources: Source neuron of each synapse: int32.
         targets: Target neuron of each synapse: int32.
         weights: Weight as it is delivered, a multiple of the receptor's quantum: float32, or float64 where float32
-            does not tell such multiples apart, and in a network of float64. Of plastic synapses, the weight itself.
+            does not tell such multiples apart, and in a network of float64. Of a coupling it is no multiple, and of
+            plastic synapses the weight itself.
         delays: Delay in milliseconds: float64.
     """
 
@@ -52,12 +53,17 @@ class Connections:
 
 
 def connections(plan: Plan, name: str) -> Connections:
-    """Return the synapses of a projection."""
-    names = plan.projection_names
+    """Return the synapses of a projection or coupling."""
+    names, couplings = plan.projection_names, [coupling.name for coupling in plan.couplings]
+    if (coupling := plan.coupling(name)) is not None:
+        delays = np.broadcast_to(np.float64(plan.dt), coupling.entries)
+        weights = np.broadcast_to(coupling.weights, coupling.entries) if coupling.entries else coupling.weights[:0]
+        return Connections(name, coupling.sources, coupling.targets, weights, delays)
     if name not in names:
         raise NetworkError(
-            f"connections: there is no projection {name!r}{did_you_mean(name, names)}; "
-            f"projections: {', '.join(names) or 'none'}"
+            f"connections: there is no projection{' or coupling' if couplings else ''} {name!r}"
+            f"{did_you_mean(name, [*names, *couplings])}; projections: {', '.join(names) or 'none'}"
+            + (f"; couplings: {', '.join(couplings)}" if couplings else "")
         )
     synapses = plan.synapses[names.index(name)]
     size, entries = plan.population(synapses.source).size, synapses.targets.size

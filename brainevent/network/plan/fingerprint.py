@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._pieces import pieces
 from ...scalar.trace import Told, TracedRule
+from ..description.coupling import Coupling
 from .plan import PopulationPlan
 from .wiring import Wiring
 
@@ -24,7 +25,7 @@ _NAMED = {"Distribution": "Law"}  # in checkpoints
 
 
 def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], *others: Any) -> str:
-    """Return a hash of populations, of descriptions of synapses, and of numbers such as step and seed.
+    """Return a hash of populations, of descriptions of projections and couplings, and of numbers such as the seed.
 
     It does not depend on lines of the user's files, nor on the number of parts. Descriptions of plastic synapses are
     among the others.
@@ -32,7 +33,10 @@ def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring]
     digest = hashlib.sha256()
     known: dict[int, bytes] = {}
     for wiring in wirings:
-        ends = wiring.projection.source.name, wiring.projection.target.name, wiring.projection.into
+        link = wiring.projection
+        ends: tuple[Any, ...] = (link.source.name, link.target.name, link.into)
+        if isinstance(link, Coupling):
+            ends += (link.of, link.difference)
         described = {key: getattr(wiring, key) for key in _fields(Wiring) if key != "projection"}
         _add(digest.update, (ends, described), known)
     _add(digest.update, (tuple(populations), others), known)

@@ -13,11 +13,23 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
+from .couplings import CouplingPlan
 from .plastic import SPIKE, Past, PlasticPlan, pasts_of
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
-__all__ = ["IN_LINE", "Made", "Plan", "PopulationPlan", "Source", "SynapsePlan", "Synapses", "held", "part_bounds"]
+__all__ = [
+    "IN_LINE",
+    "Link",
+    "Made",
+    "Plan",
+    "PopulationPlan",
+    "Source",
+    "SynapsePlan",
+    "Synapses",
+    "held",
+    "part_bounds",
+]
 
 IN_LINE = 16  # numbers of 32 bits in a line of cache
 _LARGE = 256  # neurons
@@ -97,6 +109,7 @@ class Made(Protocol):
 
 
 Source = SynapsePlan | Made
+Link = ProjectionPlan | CouplingPlan
 Arrange = Callable[[Mapping[int, SynapsePlan]], Mapping[int, Source]]
 
 
@@ -167,8 +180,8 @@ class Plan:
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
     but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
     and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
-    projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, and `plastic` the
-    others.
+    projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, `plastic` those
+    that change, and `couplings` carry states.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -184,6 +197,7 @@ class Plan:
     loads: dict[tuple[str, str], int] = field(default_factory=dict)
     rounded: Mapping[str, str] = field(default_factory=dict)
     plastic: tuple[PlasticPlan, ...] = ()
+    couplings: tuple[CouplingPlan, ...] = ()
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""
@@ -272,15 +286,46 @@ class Plan:
     @property
     def entries(self) -> int:
         """How many synapses there are."""
-        return sum(one.entries for one in self.projections) + sum(one.entries for one in self.plastic)
+        return sum(one.entries for one in (*self.links(), *self.plastic))
 
     @property
     def synapse_bytes(self) -> int:
         """How much memory all synapses take; those of a device without tables of rows."""
-        plastic = sum(one.nbytes for one in self.plastic)
+        others = sum(one.nbytes for one in self.plastic) + sum(one.nbytes for one in self.couplings)
         if self.synapses.measure is not None:
-            return plastic + sum(projection.nbytes for projection in self.projections)
-        return plastic + sum(source.nbytes for source in self.synapses.sources)
+            return others + sum(projection.nbytes for projection in self.projections)
+        return others + sum(source.nbytes for source in self.synapses.sources)
+
+    @cached_property
+    def coupled(self) -> dict[tuple[str, str], tuple[CouplingPlan, ...]]:
+        """The couplings into each receptor that has some, by population and receptor."""
+        return {
+            place: tuple(one for one in self.couplings if one.place == place)
+            for place in dict.fromkeys(one.place for one in self.couplings)
+        }
+
+    def shown(self, population: str) -> tuple[str, ...]:
+        """Return the states of a population that couplings read, in its order."""
+        names = {
+            one.state
+            for one in self.couplings
+            if one.source == population or (one.difference and one.target == population)
+        }
+        return tuple(name for name in self.population(population).state if name in names)
+
+    def coupling(self, name: str) -> CouplingPlan | None:
+        """Return the coupling of a name; None if there is none."""
+        return next((coupling for coupling in self.couplings if coupling.name == name), None)
+
+    def has_synapses_of(self, other: Plan) -> bool:
+        """Say whether two plans share all synapses, with their weights."""
+        ours, theirs = ((x.synapses, x.plastic, x.couplings) for x in (self, other))
+        return all(one is another for one, another in zip(ours, theirs, strict=True))
+
+    def links(self) -> Iterator[Link]:
+        """Yield what is known of all projections, then all couplings: what connects populations."""
+        yield from self.projections
+        yield from self.couplings
 
     def receptors(self) -> Iterator[tuple[str, str]]:
         """Yield population and receptor, of each."""

@@ -57,7 +57,8 @@ class Weights:
     Attributes:
         built: The plan of the build.
         wirings: Returns what the build drew synapses from; None if that is not known.
-        replaced: Weights that were given since, by projection: float64 (1,) or (entries,), in the order of `order_of`.
+        replaced: Weights that were given since, by projection or coupling: float64 (1,) or (entries,), in the order of
+            `order_of`, or of the coupling.
         base: The plan that a build with these weights makes.
         parts: By receptor, into how many parts the quantum of `base` is divided, so that it holds pending input.
         plan: `base` in these quanta, with which the engine runs. With powers of two, it does the same to the last bit.
@@ -97,7 +98,10 @@ class Weights:
             warn_each_time(text, RoundedWeightsWarning)
 
     def has(self, name: str, weights: Array) -> bool:
-        """Say whether a projection delivers exactly these weights, () or (entries,), as `weights_of` returns them."""
+        """Say whether a projection or coupling has exactly these weights, () or (entries,), as `weights_of` returns."""
+        if (coupling := self.plan.coupling(name)) is not None:
+            own = coupling.weights.reshape(()) if coupling.weights.size == 1 and not weights.ndim else coupling.weights
+            return np.array_equal(own, weights)
         place = self.plan.place(name)
         if not weights.ndim:
             return one_weight_of(self.plan, self.plan.projections[place]) == float(weights)
@@ -106,11 +110,15 @@ class Weights:
     def with_(
         self, weights: Mapping[str, Array], arriving: Arriving, quanta: Any, what: str, *, same: bool
     ) -> tuple[Weights, Arriving]:
-        """Return other weights, by projection, and pending input, in quanta of the plan with them.
+        """Return other weights, by projection or coupling, and pending input, in quanta of the plan with them.
 
         Weights are float64 () or (entries,), in the order of `order_of`. With `same`, quanta stay those of what is on
         its way if they can; else they become as large as they can. Errors begin with `what`.
         """
+        coupled = {name: one for name, one in weights.items() if self.plan.coupling(name) is not None}
+        if coupled:
+            rest = {name: one for name, one in weights.items() if name not in coupled}
+            return self._coupled(coupled, what).with_(rest, arriving, quanta, what, same=same)
         if not weights:
             return self._holding(arriving, quanta, {}, what, same=same)
         replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
@@ -130,6 +138,16 @@ class Weights:
             self, replaced=replaced, base=base, _loads=loads, parts=parts, rounded=tuple(rounded)
         )
         return found._holding(arriving, quanta, ends, what, same=same)
+
+    def _coupled(self, weights: Mapping[str, Array], what: str) -> Weights:
+        """Return other weights of couplings: floats, of which no quantum depends."""
+        for name, one in weights.items():
+            check_weights(f"{what}: weights of {name}", one)
+        kept = self.base.couplings
+        couplings = tuple(one.with_weights(weights[one.name]) if one.name in weights else one for one in kept)
+        base, plan = (dataclasses.replace(of, couplings=couplings) for of in (self.base, self.plan))
+        replaced = {**self.replaced, **{name: one.reshape(-1) for name, one in weights.items()}}
+        return dataclasses.replace(self, replaced=replaced, base=base, plan=plan, rounded=())
 
     def _holding(
         self, arriving: Arriving, quanta: Any, changed: Mapping[Receptor, Any], what: str, *, same: bool

@@ -16,7 +16,7 @@ from ..description.units import array_in, plain
 from ..description.values import Values
 from .distribution import INTEGERS
 
-__all__ = ["all_traced", "check_names", "check_receptor", "with_step"]
+__all__ = ["all_traced", "check_names", "check_receptor", "receptors_of", "with_step"]
 
 Examples = dict[str, Any]
 
@@ -62,6 +62,11 @@ def _missed(error: RuleError) -> tuple[str, str]:
     if isinstance(error, UnknownNameError) and isinstance(error.obj, Record) and error.name:
         return error.obj._what, str(error.name)
     return "", ""
+
+
+def receptors_of(rule: TracedRule) -> list[str]:
+    """Return the names of the receptors that a rule reads."""
+    return [name.text.removeprefix("a_") for name in rule.arriving]
 
 
 def check_receptor(where: str, population: str, receptor: str, known: Iterable[str]) -> None:

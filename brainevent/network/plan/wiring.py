@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Wiring`: a projection with numbers instead of quantities, steps instead of ms, and checked shapes.
+"""`Wiring`: a projection or coupling with numbers instead of quantities, steps instead of ms, and checked shapes.
 
 Matrices of ours, of SciPy, and dense arrays of shape (sources, targets) become lists of synapses.
 """
@@ -18,13 +18,14 @@ from ...event.matrices.dense import Dense
 from ...event.operands import is_scipy
 from ..description.conductances import check_sign
 from ..description.connect import Connect
+from ..description.coupling import Coupling
 from ..description.populations import Projection
-from ..description.units import array_in, unit_of
+from ..description.units import array_in, unit_of, weights_unit
 from ..description.values import Values, in_unit
 from .delays import steps_of
 from .distribution import Distribution
 
-__all__ = ["Listed", "Wiring", "check_weights", "is_drawn", "listed", "wiring_of"]
+__all__ = ["Listed", "Wiring", "carrying", "check_weights", "is_drawn", "listed", "wiring_of"]
 
 _GIVEN = ("all_to_all", "one_to_one")  # descriptions of which no synapse is drawn
 _LARGEST = float(np.finfo(np.float32).max)
@@ -33,7 +34,7 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Wiring:
-    """Synapses of one projection, before they are drawn.
+    """Synapses of one projection, or of a coupling, before they are drawn.
 
     `kind` is a name of `connect.py`, where `prob` is without multapses, or "listed"; `number` belongs to it. `weights`
     is float64 (1,) or (synapses,), or the law by which they are drawn; `steps` is int64 () or (synapses,), or a law.
@@ -41,7 +42,7 @@ class Wiring:
     """
 
     name: str
-    projection: Projection
+    projection: Projection | Coupling
     kind: str
     number: float
     replace: bool
@@ -94,7 +95,7 @@ class Wiring:
         return self.largest_weight * (mean + 10 * math.sqrt(mean) + 20)
 
 
-def is_drawn(projection: Projection) -> bool:
+def is_drawn(projection: Projection | Coupling) -> bool:
     """Say whether which synapses there are, their weights, delays or states are drawn at random."""
     connect = projection.connect
     states = {} if projection.plasticity is None else projection.plasticity.state
@@ -105,7 +106,8 @@ def is_drawn(projection: Projection) -> bool:
 
 def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: bool = False) -> Wiring:
     """Return the wiring of a projection."""
-    wiring = _wiring_of(name, projection, dt, round_delays)
+    unit = unit_of(projection.target.name, projection.target.units, projection.into)
+    wiring = _wiring_of(f"projection {name}", name, projection, dt, unit, round_delays)
     if wiring.expected:
         low, high = wiring.weight_bounds
         target = projection.target
@@ -113,18 +115,25 @@ def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: boo
     return wiring
 
 
-def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool) -> Wiring:
-    where = f"projection {name}"
+def carrying(name: str, coupling: Coupling, dt: float) -> Wiring:
+    """Return the wiring of a coupling, all of whose synapses have a delay of one step."""
+    ends = ((coupling.source, coupling.of), (coupling.target, coupling.into))
+    unit = weights_unit(*(unit_of(population.name, population.units, key) for population, key in ends))
+    return _wiring_of(f"coupling {name}", name, coupling, dt, unit, round_delays=False)
+
+
+def _wiring_of(
+    where: str, name: str, projection: Projection | Coupling, dt: float, unit: Any, round_delays: bool
+) -> Wiring:
     steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
-    unit = unit_of(projection.target.name, projection.target.units, projection.into)
     if not isinstance(connect, Connect):
-        return _listed(name, projection, listed(f"{where}: matrix", connect, shape, unit), steps)
+        return _listed(where, name, projection, listed(f"{where}: matrix", connect, shape, unit), steps)
     _check_connect(where, connect, shape, same=projection.source is projection.target)
     if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
         array = array_in(f"{where}: weight", connect.weight, unit)
         if array.ndim or np.ndim(steps) or _has_arrays(projection):
-            return _listed(name, projection, _written_out(where, connect, array, shape, projection), steps)
+            return _listed(where, name, projection, _written_out(where, connect, array, shape, projection), steps)
     if np.ndim(steps):
         raise NetworkError(
             f"{where}: delay has the shape {np.shape(steps)}, but synapses are drawn; pass one delay, or values such "
@@ -138,14 +147,13 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
     return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
 
 
-def _has_arrays(projection: Projection) -> bool:
+def _has_arrays(projection: Projection | Coupling) -> bool:
     """Say whether states of synapses are given one by one."""
     given = {} if projection.plasticity is None else projection.plasticity.state
     return any(not isinstance(value, Values) and np.ndim(value) for value in given.values())
 
 
-def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
-    where = f"projection {name}"
+def _listed(where: str, name: str, projection: Projection | Coupling, found: Listed, steps: Any) -> Wiring:
     check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
         steps = found.of_each(f"{where}: delay", steps)
@@ -204,7 +212,7 @@ def _multapses(p: float, pairs: int) -> int:
     return round(math.log1p(-p) / math.log1p(-1 / pairs))
 
 
-def _written_out(where: str, connect: Connect, weight: Array, shape: tuple[int, int], projection: Projection) -> Listed:
+def _written_out(where: str, connect: Connect, weight: Array, shape: tuple[int, int], projection: Any) -> Listed:
     """Return synapses of which weights or delays are given one by one."""
     one = connect.kind == "one_to_one"
     stored = (shape[0],) if one else shape

@@ -4,6 +4,7 @@
 The populations of a plan are the nodes of a graph, and its projections the edges. Its strongly connected components
 run one after another, each over all steps. Only the projections within a component need a loop over steps; those
 between components are products over all steps, outside of any loop, and so are the gradients of their weights.
+Populations that a coupling joins run together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 import jax
 
 from ..plan.plan import Plan, PopulationPlan
+from .carried import Carried
 from .outputs import Outputs
 from .products import Product
 from .quanta import Receptor
@@ -36,6 +38,7 @@ class Component:
         sends: Populations whose spikes in all steps the caller needs: their rows are in `Ran.spikes`.
         surrogate: The derivative of a spike by its margin; None if spikes have none.
         dtype: That of floats: "float32" or "float64".
+        couplings: All couplings of the populations; none has an end in another component.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -44,11 +47,12 @@ class Component:
     sends: tuple[str, ...]
     surrogate: Callable[[Array], Array] | None
     dtype: str
+    couplings: tuple[Carried, ...] = ()
 
     @property
     def timeless(self) -> bool:
-        """Whether no step depends on another one: no state, no random numbers, and no projection within it."""
-        return not self.products and not any(p.state or p.rule.random for p in self.populations)
+        """Whether no step depends on another one: no state, no random numbers, and no synapses within it."""
+        return not self.products and not self.couplings and not any(p.state or p.rule.random for p in self.populations)
 
     def size(self, population: str) -> int:
         """Return how many neurons a population has."""
@@ -81,6 +85,7 @@ class Given:
         step: The number of the first step, uint32 ().
         filled: Arrays that steps fill, by label; see `Outputs.start`.
         fine: None, or bool (): unless it holds, all floats that are recorded are NaN.
+        coupled: By coupling its weights, floats (1,) or (entries,), in its order.
     """
 
     currents: Mapping[Receptor, Array]
@@ -92,6 +97,7 @@ class Given:
     step: Array
     filled: Mapping[str, Array]
     fine: Array | None = None
+    coupled: Mapping[str, Array] = field(default_factory=dict)
 
 
 @jax.tree_util.register_dataclass
@@ -171,6 +177,7 @@ def components(plan: Plan) -> list[tuple[str, ...]]:
     """
     names = [p.name for p in plan.populations]
     ends = {(one.source, one.target) for one in plan.projections if one.entries}
+    ends |= {pair for one in plan.couplings for pair in ((one.source, one.target), (one.target, one.source))}
     search = _Search({name: [target for target in names if (name, target) in ends] for name in names})
     for name in reversed(names):
         if name not in search.place:

@@ -126,8 +126,12 @@ class ReferenceEngine:
 
 
 def _weights(plan: Plan) -> dict[str, Array]:
-    """Return the weights of all projections in quanta, of one dtype, so that others need no compilation."""
-    return {s.name: s.weights.astype(np.int32) for s in plan.synapses}
+    """Return the weights of all projections in quanta, of one dtype, so that others need no compilation.
+
+    Those of couplings are floats.
+    """
+    of_projections = {s.name: s.weights.astype(np.int32) for s in plan.synapses}
+    return of_projections | {one.name: one.weights for one in plan.couplings}
 
 
 def _compiled_in(plan: Plan) -> Any:
@@ -172,8 +176,9 @@ Piece = Callable[[NetworkState, Any, Any, Mapping[str, Array], int], tuple[Netwo
 def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
 
-    Weights are those of all projections, in quanta, of any dtype. It returns the state after the steps, what was
-    recorded, and for each step whether all states were finite: that is only looked at if the plan asks for it.
+    Weights are those of all projections, in quanta, of any dtype, and of couplings. It returns the state after the
+    steps, what was recorded, and for each step whether all states were finite: that is only looked at if the plan asks
+    for it.
     """
     dtypes = dtypes_of_sums(plan)
 

@@ -54,7 +54,7 @@ class Doubts:
     def fine(self, state: NetworkState, weights: Mapping[str, Array]) -> Array | None:
         """Say whether weights are finite, also in quanta, and sums of a state not too large; None if that is known."""
         quanta = {p.name: self.plan.population(p.target).quanta[p.receptor] for p in self.plan.projections}
-        fine = [jnp.isfinite(weights[name] / quanta[name]).all() for name in self.weights]
+        fine = [jnp.isfinite(weights[name] / quanta.get(name, 1)).all() for name in self.weights]
         fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
         return jnp.array(fine).all() if fine else None
 
@@ -75,6 +75,9 @@ def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: 
     for p in plan.projections:
         if p.name in given and not isinstance(given[p.name], Tracer):
             _check_weights(p.name, given[p.name], plan.population(p.target).quanta[p.receptor])
+    for one in plan.couplings:
+        if one.name in given and not isinstance(given[one.name], Tracer):
+            _check_weights(one.name, given[one.name], np.dtype(plan.dtype).type(1))
     traced = []
     for place in plan.receptors():
         sums = state.arriving[place[0]][place[1]]

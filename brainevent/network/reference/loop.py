@@ -15,6 +15,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from ..plan.pending import in_place_of
+from .carried import Carried, brought
 from .components import Component, Given, Ran
 from .outputs import Outputs
 from .products import Operand, Product, Sums, added
@@ -160,6 +161,10 @@ class _Loop:
         weights = self.given.weights
         return [(one, one.operand(weights.get(one.synapses.name))) for one in self.component.products]
 
+    @cached_property
+    def _carried(self) -> list[tuple[Carried, Array]]:
+        return [(one, one.operand(self.given.coupled[one.plan.name])) for one in self.component.couplings]
+
     def _turn(self, carry: Any, given: Any) -> tuple[Any, Rows]:
         """Run one step, given what arrives in it from elsewhere, (neurons,)."""
         past, state = carry
@@ -188,10 +193,11 @@ class _Loop:
     def _step(self, state: State, arriving: Mapping[Receptor, Sums]) -> tuple[State, Rows]:
         """Run a step: states, spikes, and what is recorded."""
         before, step, filled = state
-        c, neurons, spikes = self.component, {}, {}
+        c, neurons, spikes, carried = self.component, {}, {}, brought(self._carried, before)
         for p in c.populations:
             sums = {r: arriving.get((p.name, r), Sums()) for r in p.quanta}
             own = {r: jnp.broadcast_to(in_unit(sums[r], quantum), p.size) for r, quantum in p.quanta.items()}
+            own |= {r: own[r] + carried[p.name, r] for r in own if (p.name, r) in carried}
             neurons[p.name], spikes[p.name] = _of_arriving(c, p.name, self.given, step)(before[p.name], own)
         filled = c.outputs.filled(filled, step, neurons, spikes)
         return (neurons, step + np.uint32(1), filled), (spikes, self._outputs.row(neurons, spikes))

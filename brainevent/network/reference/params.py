@@ -31,9 +31,9 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         plan: The network.
 
     Returns:
-        By population the parameters by name, each () or (neurons,); by projection its weights, floats (1,) if it has
-        one for all, else (entries,) in the order of the plan, in the unit of what arrives; by plastic projection the
-        weights of the build, as "weights", and the parameters of its rules.
+        By population the parameters by name, each () or (neurons,); by projection or coupling its weights, floats (1,)
+        if it has one for all, else (entries,) in the order of the plan, in the unit of what arrives; by plastic
+        projection the weights of the build, as "weights", and the parameters of its rules.
 
     Examples:
         >>> from brainevent.network.plan.plan import Plan
@@ -43,8 +43,9 @@ def initial_params(plan: Plan) -> dict[str, Any]:
     weights = {
         s.name: s.weights.astype(plan.dtype) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
     }
+    coupled = {one.name: one.weights for one in plan.couplings}
     plastic = {one.name: {"weights": one.weights[one.order], **one.rules.params} for one in plan.plastic}
-    return {**{p.name: dict(p.params) for p in plan.populations}, **weights, **plastic}
+    return {**{p.name: dict(p.params) for p in plan.populations}, **weights, **coupled, **plastic}
 
 
 def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
@@ -118,7 +119,7 @@ def loop_of(x: Array) -> str | None:
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
     """Return the weights that are given, () or (1,) or (entries,), checked: floats of the plan, (1,) or (entries,)."""
     found = {}
-    for p in plan.projections:
+    for p in plan.links():
         if p.name in params:
             where, value = f"params[{p.name!r}]", params[p.name]
             _check_plain(where, value)
@@ -133,10 +134,11 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
 
 
 def check_names(plan: Plan, params: Params) -> None:
-    """Raise unless all populations, projections and parameters that are named exist."""
+    """Raise unless all populations, projections, couplings and parameters that are named exist."""
     check_mapping("params", params)
     for name in params:
-        check_name("params", name, [*(p.name for p in plan.populations), *plan.projection_names])
+        known = [*(p.name for p in plan.populations), *(link.name for link in plan.links()), *plan.plastic_by_name]
+        check_name("params", name, known)
     for p in plan.populations:
         own = params.get(p.name, {})
         check_mapping(f"params[{p.name!r}]", own)

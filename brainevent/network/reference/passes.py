@@ -15,6 +15,7 @@ import numpy as np
 from ..._compat import Tracer
 from ..plan.plan import Plan
 from ..state import NetworkState
+from .carried import carriers
 from .components import Component, Given, Runner, components
 from .loop import in_unit
 from .outputs import Outputs
@@ -47,7 +48,7 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Passes:
-    """A network with the parameters of its neurons and the weights that are given.
+    """A network with the parameters of its neurons, the weights that are given, and those of all couplings.
 
     `products` are all projections, with their weights; `sums` are dtypes in which sums of whole numbers are exact. Sums
     in the states of the receptors in `fractional` need not be whole numbers.
@@ -140,7 +141,8 @@ class Passes:
         inner = {one.synapses.name for one in component.products}
         weights = {name: weights for name, weights in self.weights.items() if name in inner}
         filled = {label: before.filled[label] for label in component.outputs.start()}
-        return Given(currents, whole, weights, params, states, keys, before.step, filled, self.fine)
+        coupled = {one.plan.name: self.weights[one.plan.name] for one in component.couplings}
+        return Given(currents, whole, weights, params, states, keys, before.step, filled, self.fine, coupled)
 
     def _from_others(self, component: Component, place: Receptor, spikes: Mapping[str, Array]) -> Sums:
         """Return what arrives at a receptor because of spikes of other components."""
@@ -208,16 +210,20 @@ def passes(
     fine: Array | None,
     runner: Runner,
 ) -> Passes:
-    """Return a network with the parameters of its neurons, weights that are given, and what runs its components."""
+    """Return a network with the parameters of its neurons, weights that are given, and what runs its components.
+
+    The weights of all couplings are among those that are given.
+    """
     sums = dtypes_of_sums(plan)
     of_plan = products(plan, weights, sums, getattr(runner, "times", None))
     found = [(one, one.operand(weights.get(one.synapses.name))) for one in of_plan]
-    parts = []
+    parts, carried = [], carriers(plan)
     for names in components(plan):
         ends = [(one, one.synapses.source in names, one.synapses.target in names) for one, _ in found]
         inner = tuple(one for one, begins, ends_here in ends if begins and ends_here)
         sends = {one.synapses.source for one, begins, ends_here in ends if begins and not ends_here}
         populations = tuple(plan.population(name) for name in names)
         of_these = tuple(name for name in names if name in sends)
-        parts.append(Component(populations, inner, outputs.of(names), of_these, surrogate, plan.dtype))
+        own = tuple(one for one in carried if one.plan.source in names)
+        parts.append(Component(populations, inner, outputs.of(names), of_these, surrogate, plan.dtype, own))
     return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner, surrogate)

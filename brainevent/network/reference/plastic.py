@@ -12,6 +12,7 @@ import numpy as np
 
 from ..plan.plan import Plan
 from ..state import NetworkState
+from .carried import operands_of
 from .delivery import deliveries
 from .outputs import Outputs
 from .program import Carry, Program
@@ -32,8 +33,9 @@ def plastic_program(
 ) -> Program:
     """Return a network whose sums are floats, so that all that arrives has derivatives; `weights` are those given."""
     dtypes = dict.fromkeys(plan.receptors(), plan.dtype)
-    fixed = in_dtypes(plan, in_quanta(plan, weights), dtypes)
-    return Program(plan, deliveries(plan), params, fixed, keys, outputs, dtypes, surrogate, whole=False)
+    fixed = in_dtypes(plan, {**weights, **in_quanta(plan, weights)}, dtypes)
+    own = plan, deliveries(plan), params, fixed, keys, outputs, dtypes, surrogate
+    return Program(*own, whole=False, carried=operands_of(plan, weights))
 
 
 def run_steps(

@@ -15,6 +15,7 @@ from ..description.checks import as_count
 from ..plan.plan import Plan
 from ..state import GROUPS, NetworkState, initial_state
 from ..surrogate import SpikeTimes, Surrogate
+from .carried import operands_of
 from .delivery import deliveries
 from .outputs import Outputs
 from .params import check_mapping, check_name
@@ -41,8 +42,9 @@ def program_of(
     weights: Mapping[str, Array],
     dtypes: Mapping[Receptor, str],
 ) -> Program:
-    """Return the program of a network with all parameters, and weights in quanta."""
-    return Program(plan, deliveries(plan), params, weights, checked_keys(plan, {}), outputs, dtypes)
+    """Return the program of a network with all parameters, and weights in quanta; those of couplings are floats."""
+    own = plan, deliveries(plan), params, weights, checked_keys(plan, {}), outputs, dtypes
+    return Program(*own, carried=operands_of(plan, weights))
 
 
 def checked_keys(plan: Plan, keys: Mapping[str, Array]) -> dict[str, Array]:

@@ -15,6 +15,7 @@ import numpy as np
 from ..plan.plan import Plan
 from ..plan.plastic import SPIKE
 from ..state import NetworkState
+from .carried import Carried, brought
 from .delivery import Delivery, as_ring, emptied, in_order
 from .outputs import Outputs
 from .quanta import Receptor
@@ -53,6 +54,7 @@ class Program:
 
     Sums, and the weights that they consist of, have the `dtypes` of their receptors. `params` are those of plastic
     projections, too. If `whole`, plastic synapses deliver whole numbers of quanta; spikes then have no derivative.
+    `carried` are the couplings, with their weights.
     """
 
     plan: Plan
@@ -64,6 +66,7 @@ class Program:
     dtypes: Mapping[Receptor, str]
     surrogate: Callable[[Array], Array] | None = None
     whole: bool = True
+    carried: Sequence[tuple[Carried, Array]] = ()
 
     @cached_property
     def _plastic(self) -> list[PlasticSynapses]:
@@ -84,7 +87,7 @@ class Program:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
         rings, neurons, spikes, events = dict(carry.rings), {}, {}, {}
-        plastic, arrived = self._arrived(carry, turn)
+        (plastic, arrived), carried = self._arrived(carry, turn), brought(self.carried, carry.neurons)
         for p in self.plan.populations:
             arriving = {}
             for receptor, quantum in p.quanta.items():
@@ -94,6 +97,8 @@ class Program:
                 for more in arrived[place]:
                     amount += more.astype(quantum.dtype) * quantum if self.whole else more
                 arriving[receptor] = amount + inputs.get(f"{p.name}.{receptor}", 0)
+                if place in carried:
+                    arriving[receptor] = arriving[receptor] + carried[place]
             own = carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name]
             neurons[p.name], spikes[p.name] = updated(p, *own, self.surrogate)
             events[p.name] = {SPIKE: spikes[p.name], **events_of(p, self.plan.other_events[p.name], *own)}

@@ -85,8 +85,9 @@ def in_quanta(plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def in_dtypes(plan: Plan, weights: Mapping[str, Array], dtypes: Mapping[Receptor, str]) -> dict[str, Array]:
-    """Return the weights of all projections in the dtypes of their receptors."""
-    return {p.name: jnp.asarray(weights[p.name]).astype(dtypes[p.target, p.receptor]) for p in plan.projections}
+    """Return the weights of all projections in the dtypes of their receptors, and those of couplings."""
+    found = {p.name: jnp.asarray(weights[p.name]).astype(dtypes[p.target, p.receptor]) for p in plan.projections}
+    return found | {one.name: jnp.asarray(weights[one.name]) for one in plan.couplings}
 
 
 def is_float(x: Array) -> bool:

@@ -20,7 +20,8 @@ from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
-from ..surrogate import fast_sigmoid
+from ..surrogate import SpikeTimes, fast_sigmoid
+from .carried import coupling_weights
 from .components import Runner
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
@@ -80,17 +81,18 @@ def simulate(
     a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
     too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
     mode and no second derivatives. What native code lacks runs in plain JAX: populations of float64, those that receive
-    from each other with weights that are not in `params`, rules without an adjoint, `spike_times`; on a GPU also
-    populations that project to each other, and sparse projections within a population. `Simulation.explain` says what
-    it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has
-    traced without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
+    from each other with weights that are not in `params`, those with couplings, rules without an adjoint,
+    `spike_times`; on a GPU also populations that project to each other, and sparse projections within a population.
+    `Simulation.explain` says what it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a
+    function that `jax.jit` has traced without a derivative, and with known weights, runs the code of `run`, and raises
+    when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
             does not change.
         state: The state before the first step.
-        params: By population the parameters by name, () or (neurons,); by projection its weights, (), (1,) or
-            (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
+        params: By population the parameters by name, () or (neurons,); by projection or coupling its weights, (), (1,)
+            or (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
             they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, or traced
             sums in the state too large, all floats that are returned are NaN.
         steps: How many steps, a Python integer.
@@ -140,6 +142,7 @@ def simulate(
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
+    _check_reach(plan, surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
@@ -151,6 +154,7 @@ def simulate(
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
+        weights = {**weights, **coupling_weights(plan, weights)}
         if plan.plastic:
             program = plastic_program(plan, outputs, neurons, weights, keys, surrogate)
             return resolved(fine, *run_steps(program, state, given, steps, every, dtypes_after(plan, floats, state)))
@@ -174,12 +178,21 @@ def simulate(
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
 
 
+def _check_reach(plan: Plan, surrogate: Any) -> None:
+    """Raise if derivatives by the times of spikes would not go through all of a network."""
+    if isinstance(surrogate, SpikeTimes) and plan.couplings:
+        raise NetworkError(
+            f"simulate: coupling {plan.couplings[0].name}: derivatives by the times of spikes do not go through "
+            "couplings; pass another surrogate, such as fast_sigmoid(25)"
+        )
+
+
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
     """Say whether a call runs the native code of `Simulation.run`: weights are known, and nothing is differentiated."""
     if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE:
         return False
     params = arguments[1] if isinstance(arguments[1], Mapping) else {}
-    own = {p.name for p in sim.engine.plan.projections}
+    own = {link.name for link in sim.engine.plan.links()}
     if any(is_traced(value) for name, value in params.items() if name in own):
         return False
     return not any(is_differentiated(leaf) for leaf in jax.tree.leaves(arguments))

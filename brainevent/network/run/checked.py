@@ -12,16 +12,16 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ...scalar.primitives import flushed
-from ..description.units import plain, unit_of
+from ..description.units import plain, unit_of, weights_unit
 from ..plan.build import wirings_of
+from ..plan.couplings import CouplingPlan
 from ..plan.pending import check_pending
-from ..plan.plan import Plan, PopulationPlan
+from ..plan.plan import Link, Plan, PopulationPlan
 from ..plan.plastic import PlasticPlan
-from ..plan.projections import ProjectionPlan
 from ..plan.quantum import SMALLEST
 from ..plan.replaced import Weights, weights_as_built
 from ..state import GROUPS, NetworkState, initial_state
-from .requests import found_population, found_projection
+from .requests import found_link, found_population
 
 __all__ = [
     "as_dtype",
@@ -97,22 +97,21 @@ def split_values(
     return params, states
 
 
-def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
-    """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
+def weights_to_set(link: Link, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
+    """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is their unit."""
     for name in values:
         if name != "weights":
             guess = did_you_mean(name, ["weights"])
-            raise NetworkError(
-                f"{what}: {projection.name} has no {name!r}{guess}; only the weights of a projection can be set"
-            )
+            kind = "coupling" if isinstance(link, CouplingPlan) else "projection"
+            raise NetworkError(f"{what}: {link.name} has no {name!r}{guess}; only the weights of a {kind} can be set")
     if "weights" not in values:
-        raise NetworkError(f"{what}: weights of {projection.name} are missing; pass weights=")
-    return checked_weights(what, projection, values["weights"], unit)
+        raise NetworkError(f"{what}: weights of {link.name} are missing; pass weights=")
+    return checked_weights(what, link, values["weights"], unit)
 
 
-def checked_weights(what: str, projection: ProjectionPlan, value: Any, unit: Any) -> Array:
-    """Return new weights of a projection: float64, () or (synapses,); `unit` is that of the receptor."""
-    where, entries = f"{what}: weights of {projection.name}", projection.entries
+def checked_weights(what: str, link: Link, value: Any, unit: Any) -> Array:
+    """Return new weights of a projection or coupling: float64, () or (synapses,); `unit` is their unit."""
+    where, entries = f"{what}: weights of {link.name}", link.entries
     array = as_dtype(where, value, np.float64, unit)
     if array.shape not in ((), (1,), (entries,)):
         raise NetworkError(
@@ -312,9 +311,12 @@ def first_weights(plan: Plan, network: Any) -> Weights:
 
 
 def given_weights(weights: Weights, name: str, values: Mapping[str, Any], what: str = "set") -> dict[str, Array]:
-    """Return the new weights of a projection, checked, by its name; nothing if they are those of now."""
-    about = found_projection(weights.plan, what, name)
+    """Return the new weights of a projection or coupling, checked, by its name; nothing if they are those of now."""
+    about = found_link(weights.plan, what, name)
     unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
+    if isinstance(about, CouplingPlan):
+        source = weights.plan.population(about.source)
+        unit = weights_unit(unit_of(source.name, source.units, about.state), unit)
     given = weights_to_set(about, values, unit, what)
     return {} if weights.has(name, given) else {name: given}
 

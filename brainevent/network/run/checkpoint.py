@@ -4,8 +4,8 @@
 A file is an npz archive without pickled objects. `header` is JSON: the format, and what names the network. The other
 arrays are `step`, `neurons/POPULATION/STATE`, `arriving/POPULATION/RECEPTOR` and `params/POPULATION/PARAMETER`, in the
 layout of `NetworkState` and of the plan, and `weights/PROJECTION` of weights that were replaced, as they were given, by
-source, delay and target. Earlier versions wrote these as integers, in quanta of the build. Networks with plastic
-synapses have `synapses/PROJECTION/NAME`, `traces/PROJECTION/NAME` and `past/POPULATION/NAME` as well.
+source, delay and target; those of couplings likewise. Earlier versions wrote integers, in quanta of the build. Networks
+with plastic synapses have `synapses/PROJECTION/NAME`, `traces/PROJECTION/NAME` and `past/POPULATION/NAME` as well.
 """
 
 from __future__ import annotations
@@ -220,14 +220,14 @@ def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str
 
 
 def _replaced(where: str, plan: Plan, members: Members, quanta: Quanta) -> dict[str, Array]:
-    """Return the weights of a file, by projection: float64 () or (entries,)."""
+    """Return the weights of a file, by projection or coupling: float64 () or (entries,)."""
     units = {(name, receptor): quantum for name, receptor, quantum in quanta}
-    names, found = [projection.name for projection in plan.projections], {}
+    links, found = {link.name: link for link in plan.links()}, {}
     for path in members.names:
         if not path.startswith("weights/"):
             continue
         name = path.removeprefix("weights/")
-        about = plan.projections[plan.place(name)] if name in names else None
+        about = links.get(name)
         shapes = () if about is None else ((1,), (about.entries,))
         kinds = [(np.dtype(dtype), shape) for dtype in ("float64", "int16", "int32") for shape in shapes]
         with _unreadable(where):

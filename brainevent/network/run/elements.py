@@ -147,7 +147,7 @@ class Elements:
         self._names, self._plastic = {p.name for p in plan.populations}, {*plan.plastic_by_name}
         if swept.seeds is not None and now.network is None:
             raise NetworkError("sweep: seeds need the description of the network; build it by Network.build")
-        self.redraws = swept.seeds is not None and swept.redraw and any(map(is_drawn, now.network.projections))
+        self.redraws = swept.seeds is not None and swept.redraw and any(map(is_drawn, _links(now.network)))
         self._split = [self._split_of(k) for k in range(self._count)]
         self._given = [
             checked_inputs(plan, {label: _of_element(x, k) for label, x in swept.inputs.items()}, steps)
@@ -265,6 +265,10 @@ class Elements:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
             return self._kept[key]
+
+
+def _links(network: Any) -> list[Any]:
+    return [*network.projections, *network.couplings]
 
 
 def _content(weights: Mapping[str, Array]) -> bytes:

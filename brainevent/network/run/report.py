@@ -63,7 +63,8 @@ def reported(
     head += "".join(f"\n{line}" for line in (placement, replaced, beside) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
     head += "".join(f"\n{_rules(one)}" for one in plan.plastic)
-    tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
+    parts = _populations(plan), _synapses(plan), _couplings(plan), _receptors(plan)
+    tables = [part for part in parts if len(part.rows) > 1]
     text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])
     shown = "".join(table(part.rows[0], part.rows[1:], right=part.right) for part in tables)
     return Text(text, document("network", paragraph(head), shown))
@@ -152,6 +153,23 @@ def _plastic(plan: Plan, plastic: PlasticPlan) -> tuple[str, ...]:
         in_bytes(plastic.nbytes),
         short(plastic.nbytes / plastic.entries, 3) if plastic.entries else "-",
     )
+
+
+def _couplings(plan: Plan) -> _Table:
+    rows: list[tuple[str, ...]] = [("coupling", "synapses", "per target", "weights", "carries", "memory")]
+    for one in plan.couplings:
+        ends = (float(one.weights.min()), float(one.weights.max())) if one.entries else None
+        rows.append(
+            (
+                one.name,
+                str(one.entries),
+                short(one.entries / one.neurons, 3),
+                span(*ends) if ends else "-",
+                f"difference of {one.state}" if one.difference else one.state,
+                in_bytes(one.nbytes),
+            )
+        )
+    return _Table(rows, (1, 2))
 
 
 def _receptors(plan: Plan) -> _Table:

@@ -12,12 +12,11 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ...typing import IndexLike, Quantity
 from ..description.units import array_in
-from ..plan.plan import Plan, PopulationPlan
-from ..plan.projections import ProjectionPlan
+from ..plan.plan import Link, Plan, PopulationPlan
 from .duration import counted_steps
 from .recorded import Sample, Wanted
 
-__all__ = ["Every", "Request", "every", "found_population", "found_projection", "parsed", "wanted"]
+__all__ = ["Every", "Request", "every", "found_link", "found_population", "parsed", "wanted"]
 
 KINDS = ("spikes", "counts", "rate")
 
@@ -115,16 +114,18 @@ def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
     return plan.population(name)
 
 
-def found_projection(plan: Plan, where: str, name: str) -> ProjectionPlan:
-    """Return what is known of the projection of a name, or raise: there is no population of that name either."""
-    populations, projections = [one.name for one in plan.populations], plan.projection_names
-    if name not in projections:
+def found_link(plan: Plan, where: str, name: str) -> Link:
+    """Return what is known of the projection or coupling of a name, or raise: no population has that name either."""
+    populations, couplings = ([one.name for one in many] for many in (plan.populations, plan.couplings))
+    projections = plan.projection_names
+    if name not in (*projections, *couplings):
         raise NetworkError(
-            f"{where}: there is no population {name!r}, nor a projection"
-            f"{did_you_mean(name, [*populations, *projections])}; populations: {', '.join(populations)}; "
+            f"{where}: there is no population {name!r}, nor a projection{' or coupling' if couplings else ''}"
+            f"{did_you_mean(name, [*populations, *projections, *couplings])}; populations: {', '.join(populations)}; "
             f"projections: {', '.join(projections) or 'none'}"
+            + (f"; couplings: {', '.join(couplings)}" if couplings else "")
         )
-    return plan.projections[plan.place(name)]
+    return next(link for link in plan.links() if link.name == name)
 
 
 def _request(plan: Plan, one: Any) -> Request:

@@ -15,6 +15,7 @@ from ...scalar.synapse import TracedSynapseRule
 from ...scalar.trace import TracedRule
 from ..engine import Engine
 from ..engines import engine_name
+from ..plan.couplings import CouplingPlan
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.plastic import PlasticPlan
 from ..plan.replaced import Weights
@@ -97,9 +98,10 @@ def explained(plan: Plan, backend: str) -> str:
             groups.append((population.rule, [population]))
         else:
             same.append(population)
-    texts = [_rule_text(rule, [p.name for p in members], backend) for rule, members in groups]
+    coupled = {end for one in plan.couplings for end in (one.source, one.target)}
+    texts = [_rule_text(rule, [p.name for p in members], backend, coupled) for rule, members in groups]
     texts += [_synapse_text(one, called, rule, backend) for one in plan.plastic for called, rule in one.rules.all]
-    return "\n\n".join(texts)
+    return "\n\n".join([*texts, *(_coupling_text(coupling) for coupling in plan.couplings)])
 
 
 def _synapse_text(plastic: PlasticPlan, called: str, rule: TracedSynapseRule, backend: str) -> str:
@@ -122,7 +124,16 @@ def _when(called: str) -> str:
     return called if called.startswith("every") else f"by {called}"
 
 
-def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
+def _coupling_text(coupling: CouplingPlan) -> str:
+    state = coupling.state
+    carried = f"(source's {state} - own {state})" if coupling.difference else f"source's {state}"
+    return (
+        f"coupling {coupling.name}\n  arriving.{coupling.receptor} of {coupling.target} += sum of weight * {carried} "
+        f"before the step, over {coupling.entries} synapses by source"
+    )
+
+
+def _rule_text(rule: TracedRule, populations: list[str], backend: str, coupled: set[str]) -> str:
     form = rule.form
     one = len(populations) == 1
     head = [
@@ -138,7 +149,8 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
         counts = [f"be_{f.name} ({len(list(f.all_lines()))} lines)" for f in form.functions]
         tail.append(f"functions: {', '.join(counts)}")
     if backend == "numba":
-        tail.append(f"gradients: {in_training(rule)}")
+        why = "in plain JAX, because couplings carry states in every step"
+        tail.append(f"gradients: {why if coupled.intersection(populations) else in_training(rule)}")
     return "\n".join([*head, *body, *tail])
 
 

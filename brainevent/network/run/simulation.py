@@ -269,31 +269,33 @@ class Simulation(Shown):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Copies of all parameters by population, and of the weights by projection, as `simulate` takes them.
+        """Copies of all parameters by population, and of the weights by projection or coupling, for `simulate`.
 
-        Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
-        receptor's quantum, in float32, or in float64 if float32 would round them. `set` accepts them: they change
-        nothing. Of a plastic projection, there are the weights of now, as "weights", and the parameters of its rules.
+        Weights are one for each synapse in the order of `connections`, or one for all: (1,). Those of projections are
+        multiples of the receptor's quantum, in float32, or in float64 if float32 would round them. `set` accepts them:
+        they change nothing. Of a plastic projection, there are the weights of now, as "weights", and the parameters of
+        its rules.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
         }
         params |= {synapses.name: weights_of(self._now, synapses) for synapses in self._now.synapses}
+        params |= {coupling.name: coupling.weights.copy() for coupling in self._now.couplings}
         synapses = self.engine.state.synapses if self.plan.plastic else {}
         return params | {name: {"weights": own["w"], **params[name]} for name, own in synapses.items()}
 
     def connections(self, name: str) -> Connections:
-        """Return the synapses of a projection.
+        """Return the synapses of a projection or coupling.
 
         Args:
-            name: The name of the projection.
+            name: The name of the projection or coupling.
 
         Returns:
             Arrays of sources, targets and weights, and of delays in milliseconds. Weights of plastic synapses are those
             of now.
 
         Raises:
-            NetworkError: If there is no such projection.
+            NetworkError: If there is no such projection or coupling.
         """
         if name in self.plan.plastic_by_name:
             return plastic_connections(self.plan, name, self.engine.state.synapses[name]["w"])
@@ -313,16 +315,16 @@ class Simulation(Shown):
     # ---- changing
 
     def set(self, name: str, /, **values: Any) -> None:
-        """Replace parameters and states of a population, or weights of a projection: all, or none if one does not fit.
+        """Replace parameters and states of a population, or weights of its synapses: all, or none if one does not fit.
 
         Args:
-            name: Name of the population or projection.
+            name: Name of the population, projection or coupling.
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
-                was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
-                with one element for each synapse in the order of `connections`; spikes that have not arrived yet keep
-                their weights. The network then does what one does that is built with these weights, to the last bit:
-                quantum and layout are chosen anew. Of a plastic projection, `weights`, parameters of its rules, and
-                states of its synapses.
+                was built as one number for all neurons stays one. Of a projection or coupling, `weights`: a number, or
+                an array with one element for each synapse in the order of `connections`; spikes that have not arrived
+                yet keep their weights. The network then does what one does that is built with these weights, to the
+                last bit: quantum and layout are chosen anew. Of a plastic projection, `weights`, parameters of its
+                rules, and states of its synapses.
 
         Raises:
             NetworkError: A name does not exist, a value does not fit, or sums of the new weights and of pending input

@@ -24,6 +24,8 @@ def refusal(component: Component) -> str:
     """Say why no native runner has a component; nothing if one may have it."""
     if component.dtype != "float32":
         return f"floats are {component.dtype}, and native code trains in float32"
+    if component.couplings:
+        return f"the coupling {component.couplings[0].plan.name} carries a state in every step"
     whole = [one.synapses.name for one in component.products if not one.given]
     if whole:
         return f"the weights of {', '.join(whole)} are not in params, so their sums are whole numbers of quanta"
