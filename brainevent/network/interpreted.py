@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..scalar.interpret import interpret
 from ..scalar.primitives import flushed
 from .engine import Prepared, Repeated, Stopped, never
+from .plan.graded import graded_amounts
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .run.finite import check_finite
 from .run.recorded import Recorded, Wanted
@@ -19,6 +20,13 @@ from .state import NetworkState, copied, initial_state
 __all__ = ["Interpreted"]
 
 Array = Any
+
+
+class Sent(NamedTuple):
+    """The spikes of a population in one step, bool (neurons,), and their values, None or floats (neurons,)."""
+
+    spikes: Array
+    values: Array | None
 
 
 class Interpreted:
@@ -63,15 +71,15 @@ class Interpreted:
         samples: dict[str, list[Array]] = {label: [] for label in wanted.samples}
         turn = 0
         while turn < steps and not stopped():
-            spikes, state = self.after({place: array[turn] for place, array in inputs.items()})
+            sent, state = self.after({place: array[turn] for place, array in inputs.items()})
+            spikes = {name: one.spikes for name, one in sent.items()}
             for name, which in spikes.items():
                 spiked[name][turn] = which
             for label, sample in wanted.samples.items():
                 if self.step % sample.every == 0:
                     samples[label].append(state.neurons[sample.population][sample.state][sample.neurons])
             turn, self._state = turn + 1, state
-            if self.plan.check_finite:
-                check_finite(self.plan, self.step - 1, state.neurons)
+            check_finite(self.plan, self.step - 1, state.neurons)
         listed = {name: np.nonzero(spiked[name]) for name in wanted.spikes}
         return Recorded(
             first,
@@ -86,16 +94,16 @@ class Interpreted:
         """Return a run that is repeated."""
         return Repeated(self, steps, wanted, inputs)
 
-    def after(self, inputs: Mapping[tuple[str, str], Array]) -> tuple[dict[str, Array], NetworkState]:
+    def after(self, inputs: Mapping[tuple[str, str], Array]) -> tuple[dict[str, Sent], NetworkState]:
         """Return which neurons spike in the next step, and the state after it; that of now does not change."""
         neurons: dict[str, Mapping[str, Array]] = {}
-        spikes = {}
+        sent = {}
         for p in self.plan.populations:
             given = {receptor: array for (name, receptor), array in inputs.items() if name == p.name}
-            neurons[p.name], spikes[p.name] = self.update(p, given)
-        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes), self.plan.quanta)
+            neurons[p.name], sent[p.name] = self.update(p, given)
+        return sent, NetworkState(np.uint32(self.step + 1), neurons, self.sent(sent), self.plan.quanta)
 
-    def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+    def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Sent]:
         """Run the rule of a population for one step; return its states, and which neurons spiked."""
         states, sums = self._state.neurons[population.name], self._state.arriving[population.name]
         arriving = []
@@ -106,13 +114,11 @@ class Interpreted:
             arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
-        *new, spikes = interpret(
-            population.rule.form,
-            [*states.values(), *arriving, *params, *(random if population.rule.random else ())],
-        )
-        return dict(zip(states, new, strict=True)), spikes
+        given = [*states.values(), *arriving, *params, *(random if population.rule.random else ())]
+        found = population.rule.outcome(interpret(population.rule.form, given))
+        return dict(zip(states, found.states, strict=True)), Sent(found.spike, found.value)
 
-    def sent(self, spikes: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
+    def sent(self, spikes: Mapping[str, Sent]) -> dict[str, dict[str, Array]]:
         """Return the pending input after a step: shifted by one step, with the weights of its spikes added."""
         arriving = {
             name: {receptor: np.append(sums[1:], np.zeros_like(sums[:1]), 0) for receptor, sums in receptors.items()}
@@ -120,16 +126,20 @@ class Interpreted:
         }
         for synapses in self.synapses:
             sums = arriving[synapses.target][synapses.receptor]
-            for source in np.nonzero(spikes[synapses.source])[0]:
-                self.deliver(synapses, int(source), sums)
+            of_source = spikes[synapses.source]
+            for source in np.nonzero(of_source.spikes)[0]:
+                self.deliver(synapses, int(source), of_source, sums)
         return arriving
 
-    def deliver(self, synapses: SynapsePlan, source: int, sums: Array) -> None:
-        """Add the weights of one source neuron."""
+    def deliver(self, synapses: SynapsePlan, source: int, sent: Sent, sums: Array) -> None:
+        """Add the weights of one source neuron, times the value of its spike if it has one."""
         chosen = slice(synapses.starts[source * self.plan.parts], synapses.starts[(source + 1) * self.plan.parts])
         targets = synapses.targets[chosen].astype(np.int64)
         delays, weights = (x if x.size == 1 else x[chosen] for x in (synapses.delays, synapses.weights))
-        np.add.at(sums, (delays.astype(np.int64) - 1, targets), weights.astype(np.int32))
+        amounts = weights.astype(np.int32)
+        if sent.values is not None:
+            amounts = graded_amounts(amounts, sent.values[source])
+        np.add.at(sums, (delays.astype(np.int64) - 1, targets), amounts)
 
     def sampled(self, wanted: Wanted, label: str, rows: list[Array]) -> Array:
         """Return the samples of a label as one array, also if there are none."""

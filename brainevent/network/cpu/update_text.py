@@ -164,7 +164,7 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collec
     """
     rule = population.rule
     scalars = {name: value for name, value in params.items() if value.ndim == 0}
-    form, drawn = split(rule.form, scalars)
+    form, drawn = split(rule.step, scalars)
     block = _Block(UPDATE._fields)
     flags = block.room(1)
     _states(block, rule.states)
@@ -173,8 +173,14 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collec
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
     functions = _drawn(block, drawn)
-    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags"])
-    block.prepared += [f"flags = array_at({flags}, count, np.bool_)", call]
+    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags", *["values"] * rule.value])
+    block.prepared.append(f"flags = array_at({flags}, count, np.bool_)")
+    if rule.value:
+        block.setup.append(f"listed = values_of_{rule.dtype}(word(table, {UPDATE.list}), step, size + 1)")
+        block.prepared.append(f"values = array_at({block.room(_itemsize(rule.dtype))}, count, np.{rule.dtype})")
+    block.prepared.append(call)
+    if rule.value:
+        block.prepared.append(f"list_values_{rule.dtype}(flags, values, count, listed, found)")
     block.prepared.append(f"found = list_spikes({flags}, count, low + start, spikes, found)")
     forms = (form, *(one.uniform for one in drawn))
     return Update(_written(block, functions + lines), forms, tuple(block.words), drawn, block.scratch)

@@ -22,6 +22,7 @@ from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
 from .drawn_values import array_of
 from .fingerprint import fingerprint, repeats_of
+from .graded import delivered_at_most, reach
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, Synapses
 from .projections import ProjectionPlan
@@ -214,18 +215,21 @@ class _Sums:
     """Sums of |weight| into all neurons, in quanta, while synapses are drawn.
 
     `accepted` are the receptors whose quanta the user gave, and with them the rounding. `rounded` are the warnings that
-    are left for later, by projection.
+    are left for later, by projection. Into the receptors in `graded`, spikes deliver weights times values.
     """
 
     def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor], *, warn: bool):
         self.quanta, self.accepted, self.warn = quanta, accepted, warn
         self.rounded: dict[str, str] = {}
+        self.graded: set[Receptor] = set()
         self._sums: dict[Receptor, Any] = defaultdict(int)
 
     def add(self, wiring: Wiring, loads: Array, rounded: int, entries: int) -> None:
         """Add those of a projection; warn if many of its weights were rounded by much."""
         receptor = _receptor(wiring)
         self._sums[receptor] = self._sums[receptor] + loads
+        if wiring.value_range is not None:
+            self.graded.add(receptor)
         if rounded and receptor not in self.accepted:
             quantum, name = self.quanta[receptor], ".".join(receptor)
             text = (
@@ -248,10 +252,14 @@ class _Sums:
         """Raise if sums may leave 32 bits."""
         for (population, name), sums in self._sums.items():
             if sums.max() > LARGEST_SUM:
+                place = population, name
+                what, advice = "weights", "weights that differ less"
+                if place in self.graded:
+                    what, advice = "weights times the largest values", "a smaller value_range="
                 raise NetworkError(
-                    f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
-                    f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, but sums have 32 bits, up "
-                    f"to {LARGEST_SUM}; pass fewer synapses, weights that differ less, or a larger quantum="
+                    f"population {population}: {what} into neuron {int(sums.argmax())} by {name} add up to "
+                    f"{sums.max()} times their quantum, {self.quanta[place]:g}, but sums have 32 bits, up "
+                    f"to {LARGEST_SUM}; pass fewer synapses, {advice}, or a larger quantum="
                 )
 
 
@@ -284,5 +292,6 @@ def _drawn(
     quantum = sums.quanta[_receptor(wiring)]
     placed = None if measure is None else measure(Description(wiring, quantum, seed, parts))
     placed = placed_synapses(wiring, quantum, seed, parts) if placed is None else placed
-    sums.add(wiring, placed.loads, placed.rounded, placed.about.entries)
+    factor = reach(wiring.value_range, placed.about.least)
+    sums.add(wiring, delivered_at_most(placed.loads, factor), placed.rounded, placed.about.entries)
     return placed.synapses, placed.about

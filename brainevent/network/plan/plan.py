@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
+from .graded import reach
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
@@ -164,7 +165,7 @@ class Plan:
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
     is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
-    but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
+    but for their names. `loads` are the largest sums of |weight| into a neuron, times the largest values of spikes, that are known, in quanta, by population
     and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
     projection, for when they are used: `warn_of_rounding`.
     """
@@ -218,6 +219,10 @@ class Plan:
     def population(self, name: str) -> PopulationPlan:
         """Return the population of a name."""
         return next(population for population in self.populations if population.name == name)
+
+    def reach(self, source: str, least: int) -> float:
+        """Return by which factor synapses deliver more than their |weights|, of which the smallest is given."""
+        return reach(self.population(source).rule.value_range, least)
 
     def rows(self, population: str, receptor: str) -> int:
         """Return for how many steps ahead sums are held: the largest delay into a receptor, at least 1."""
