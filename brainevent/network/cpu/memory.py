@@ -52,7 +52,9 @@ class Memory:
         }
         self._alive: list[Any] = []  # what tables point to
         self.bundles = [(bundle_address(one, self._values(one.source)), self._bundle(one)) for one in self._merged]
-        self.deliveries = [(delivery_address(one, self._values(one.source)), self._deliveries(one)) for one in self._held]
+        self.deliveries = [
+            (delivery_address(one, self._values(one.source)), self._deliveries(one)) for one in self._held
+        ]
         self.finite = [self._float_states(part) if watched else [] for part in range(plan.parts)]
 
     @property

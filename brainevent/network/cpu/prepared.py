@@ -122,6 +122,8 @@ class PreparedRun:
     def _given(self) -> list[Table]:
         """Return the tables of inputs, which native code checks."""
         return [
-            Table(FINITE._fields, dict(zip(FINITE._fields, (address(array), array.size, array.itemsize, 0), strict=True)))
+            Table(
+                FINITE._fields, dict(zip(FINITE._fields, (address(array), array.size, array.itemsize, 0), strict=True))
+            )
             for array in self._inputs.values()
         ]

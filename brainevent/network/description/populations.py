@@ -200,7 +200,7 @@ def _checked_range(population: str, given: Any) -> tuple[float, float]:
         raise NetworkError(f"{where}; pass finite numbers that fit in float32")
     if not np.float32(low) < np.float32(high):
         hint = "the same number twice" if low == high else "reversed" if low > high else "the same in float32"
-        raise NetworkError(f"{where}, which is {hint}; pass the smaller number first, such as {(high, low) if low > high else (low, low + 1)}")
+        raise NetworkError(f"{where}, which is {hint}; pass the smaller number first, such as (0.0, 1.0)")
     return low, high
 
 

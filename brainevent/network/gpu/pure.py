@@ -19,6 +19,7 @@ from ..run.recorded import Wanted
 from ..state import NetworkState
 from .arrays import values_of
 from .program import Call, Resident, called
+from .shape import list_words
 from .structs import SAMPLE
 
 __all__ = ["simulated"]
@@ -202,7 +203,7 @@ def _outs(
     tables = {
         "populations": resident.tables.nbytes // 4,
         "samples": len(wanted.samples) * SAMPLE.itemsize // 4,
-        "list": 3 * blocks * int(net["list_size"]),
+        "list": list_words(resident.shape, blocks, int(net["list_size"])),
         "ends": 4 * blocks,
     }
     outs: dict[str, tuple[tuple[int, ...], Any]] = {

@@ -62,20 +62,20 @@ class Program:
     def step(self, carry: Carry, given: tuple[Array, Mapping[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
-        rings, neurons, spikes = dict(carry.rings), {}, {}
+        rings, neurons, spikes, sent = dict(carry.rings), {}, {}, {}
         for p in self.plan.populations:
             arriving = {}
             for receptor, quantum in p.quanta.items():
                 place = p.name, receptor
                 sums, rings[place] = emptied(rings[place], turn)
                 arriving[receptor] = sums.astype(quantum.dtype) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
-            neurons[p.name], spikes[p.name] = updated(
+            neurons[p.name], spikes[p.name], sent[p.name] = updated(
                 p, carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name], None
             )
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
-            rings[place] = delivery.added(rings[place], spikes[s.source], self.weights[s.name], turn)
+            rings[place] = delivery.added(rings[place], sent[s.source], self.weights[s.name], turn)
         filled = self.outputs.filled(carry.filled, carry.step, neurons, spikes)
         return Carry(carry.step + np.uint32(1), neurons, rings, filled), self.outputs.row(neurons, spikes)
 
