@@ -166,8 +166,8 @@ class Plan:
     is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
     but for their names. `loads` are the largest sums of what is delivered to a neuron that are known, in quanta, by
-    population and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
-    projection, for when they are used: `warn_of_rounding`.
+    population and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by
+    much, by projection, for when they are used: `warn_of_rounding`.
     """
 
     populations: tuple[PopulationPlan, ...]
