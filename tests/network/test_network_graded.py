@@ -226,22 +226,19 @@ def by_hand(x, weights, steps, delay):
     return sum(sent[: steps - delay])
 
 
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("delay", [0.1, 0.3])
-@pytest.mark.parametrize("recurrent", [False, True])
+@pytest.mark.parametrize(("given", "delay", "recurrent"), [(True, 0.1, True), (False, 0.3, True), (True, 0.3, False)])
 def test_derivatives_by_values_and_weights(given, delay, recurrent):
     """In a product over all steps, and, if the target projects back, within the loop."""
-    a, b = sender(), target()
-    nothing = be.Projection(b, a, np.zeros((2, 3)) + 0.5, into="syn", delay=0.2)
 
     def listening(s, arriving, p):
         return s.replace(n=s.n + 1, x=s.x + 0 * arriving.syn), {"spike": s.n % 2 == 0, "value": s.x}
 
+    a, b = sender(), target()
     if recurrent:
-        a = be.Population("a", 3, listening, state=dict(a.state), value_range=(-1.0, 1.0))
-        nothing = be.Projection(b, a, np.zeros((2, 3)) + 0.5, into="syn", delay=0.2)
-    net = be.Network([a, b], [be.Projection(a, b, WEIGHTS, into="syn", delay=delay), *[nothing] * recurrent], dt=0.1)
-    sim = net.build(backend="jax")
+        a = be.Population("a", 3, listening, dict(a.state), value_range=(-1.0, 1.0))
+    wires = [be.Projection(a, b, WEIGHTS, into="syn", delay=delay)]
+    wires += [be.Projection(b, a, np.full((2, 3), 0.5), into="syn", delay=0.2)] * recurrent
+    sim = be.Network([a, b], wires, dt=0.1).build(backend="jax")
     places = np.nonzero(WEIGHTS)
 
     def loss(x, weights):
@@ -285,14 +282,14 @@ def test_a_spike_that_is_differentiated_has_its_value():
     np.testing.assert_allclose(slope, [2.0 * (0.5 + 0.1 * 0.625), 4.0 * (0.1 * 0.375)], rtol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_reference_delivers_what_the_interpreter_does_step_by_step(seed):
-    plan = small_plans.graded(small_plans.plan(1), *[["a"], ["b"], []][seed])
-    theirs = Interpreted(plan)
+@pytest.mark.parametrize("names", [(), ("a",)])
+def test_the_reference_delivers_what_the_interpreter_does_step_by_step(names):
+    plan = small_plans.graded(small_plans.plan(1), *names)
+    theirs, one_step = Interpreted(plan), jax.jit(lambda state: be.simulate(plan, state, {}, 1)[0])
     for _ in range(40):
         state = theirs.state
         theirs.run(1, Wanted(), {})
-        after, _ = be.simulate(plan, state, {}, 1)
+        after = one_step(state)
         for p in plan.populations:
             if np.allclose(after.neurons[p.name]["v"], theirs.state.neurons[p.name]["v"], atol=1e-5):
                 ours, own = np.asarray(after.arriving[p.name]["syn"]), theirs.state.arriving[p.name]["syn"]

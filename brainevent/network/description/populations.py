@@ -196,7 +196,7 @@ def _checked_range(population: str, given: Any) -> tuple[float, float]:
     if len(ends) != 2 or not all(is_number(end) for end in ends):
         raise NetworkError(f"{where}; pass the smallest and the largest value of a spike, such as (0.0, 1.0)")
     low, high = (float(end) for end in ends)
-    if not max(abs(low), abs(high)) <= np.finfo(np.float32).max:
+    if not max(abs(low), abs(high)) <= float(np.finfo(np.float32).max):
         raise NetworkError(f"{where}; pass finite numbers that fit in float32")
     if not np.float32(low) < np.float32(high):
         hint = "the same number twice" if low == high else "reversed" if low > high else "the same in float32"

@@ -90,7 +90,8 @@ def explained(plan: Plan, backend: str) -> str:
     """Return the text of all rules; populations that share one are named together."""
     groups: list[tuple[TracedRule, list[PopulationPlan]]] = []
     for population in plan.populations:
-        same = next((members for rule, members in groups if rule.form == population.rule.form), None)
+        own = population.rule.form, population.rule.told
+        same = next((members for rule, members in groups if (rule.form, rule.told) == own), None)
         if same is None:
             groups.append((population.rule, [population]))
         else:
@@ -107,7 +108,7 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
         f"  {_random(rule)}",
     ]
     body = [text for source, lines in _by_source(form.lines) for text in _source_text(form, source, lines)]
-    names = [*(name.text.removeprefix("s_") for name in rule.states), "spike"]
+    names = [*(name.text.removeprefix("s_") for name in rule.states), *rule.events, *["value"] * rule.value]
     results = (f"{name}={value}" for name, value in zip(names, _results(form), strict=True))
     tail = [f"returns {', '.join(results)}"]
     if form.functions:
