@@ -114,8 +114,8 @@ class Interpreted:
             arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
-        given = [*states.values(), *arriving, *params, *(random if population.rule.random else ())]
-        found = population.rule.outcome(interpret(population.rule.form, given))
+        values = [*states.values(), *arriving, *params, *(random if population.rule.random else ())]
+        found = population.rule.outcome(interpret(population.rule.form, values))
         return dict(zip(states, found.states, strict=True)), Sent(found.spike, found.value)
 
     def sent(self, spikes: Mapping[str, Sent]) -> dict[str, dict[str, Array]]:

@@ -280,11 +280,11 @@ class Product:
         shape = (delays * sources, self.neurons)
         if count == 1:
             flat = windows.reshape(delays * sources)
-            times = csrmv if self.graded else binary_csrmv
-            return times(weights, targets, starts, flat, shape=shape, transpose=True)[None]
+            vector = csrmv if self.graded else binary_csrmv
+            return vector(weights, targets, starts, flat, shape=shape, transpose=True)[None]
         columns = windows.transpose(0, 2, 1).reshape(delays * sources, count)
-        times = csrmm if self.graded else binary_csrmm
-        return times(weights, targets, starts, columns, shape=shape, transpose=True).T
+        matrix = csrmm if self.graded else binary_csrmm
+        return matrix(weights, targets, starts, columns, shape=shape, transpose=True).T
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
