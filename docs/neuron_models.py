@@ -204,17 +204,18 @@ def drives() -> Drawing:
 
 
 def tsodyks_markram() -> Drawing:
-    """Resource and releases of terminals in a train of 20 Hz with a pause."""
+    """Resource and what synapses transmit in a train of 20 Hz with a pause."""
     times = [20 + 50 * k for k in range(8)] + [900]
     drawn = {"depressing": {"use": 0.5, "tau_recover": 400.0}}
     drawn["facilitating"] = {"use": 0.1, "tau_recover": 100.0, "tau_facilitate": 500.0}
     panels = []
     for kind, values in drawn.items():
-        terminals = be.models.tsodyks_markram("n", 500, **values)
-        arriving = np.repeat(arrivals(1000, dict.fromkeys(times, 1.0)), 500, 1)
-        run = simulated(terminals, ms=1000, record=("x", "u"), spikes=arriving)
-        released = np.bincount(np.rint(np.concatenate(run["spikes"]) / DT).astype(int), minlength=10_000) / 500
-        lines = [Line(run["x"][:, 0], "x"), Line(released, "share of 500 terminals that released", dots=True)]
+        terminals = be.models.tsodyks_markram("n", 1, **values)
+        run = simulated(terminals, ms=1000, record=("x", "u"), spikes=arrivals(1000, dict.fromkeys(times, 1.0)))
+        sent, x = np.zeros(10_000), run["x"][:, 0]
+        at = np.rint(run["spikes"][0] / DT).astype(int)
+        sent[at] = run["u"][at, 0] * (1 - (1 - x[at - 1]) * np.exp(-DT / values["tau_recover"]))
+        lines = [Line(x, "x"), Line(sent, "part of the weight that a synapse transmits", dots=True)]
         if "tau_facilitate" in values:
             lines.append(Line(run["u"][:, 0], "u"))
         panels.append(Panel(kind, tuple(lines)))

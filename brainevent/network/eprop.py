@@ -382,6 +382,11 @@ def _learner(
     surrogate: Callable[[Array], Array],
 ) -> _Learner:
     """Check what `eprop` is given, and return what learns."""
+    if graded := [p.name for p in plan.populations if p.rule.value]:
+        raise NetworkError(
+            f"eprop: spikes of {', '.join(graded)} have values, whose traces it does not have; use jax.grad of "
+            "simulate, or a rule that returns a bool"
+        )
     name, _, state = str(readout).rpartition(".")
     check_name("readout", name, [p.name for p in plan.populations])
     out = plan.population(name)

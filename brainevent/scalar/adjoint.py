@@ -80,8 +80,8 @@ def adjoint_of(
 
     Raises:
         RuleError: The rule has no adjoint: it contains a while_loop through which gradients pass, draws random numbers
-            from a distribution that depends on states or on what arrives, is of float64, or its derivative uses what
-            no engine has.
+            from a distribution that depends on states or on what arrives, is of float64, returns the value of its
+            spike, or its derivative uses what no engine has.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -94,6 +94,11 @@ def adjoint_of(
         >>> [residual.dtype for residual in found.residuals], len(found.backward.outputs)
         (['float32'], 2)
     """
+    if traced.value:
+        raise RuleError(
+            f"rule {traced.name}: returns the value of its spike, which has no adjoint; build the network with "
+            'backend="jax"'
+        )
     if traced.dtype != "float32":
         raise RuleError(
             f"rule {traced.name}: is of {traced.dtype}, which has no adjoint; build the network with dtype='float32', "

@@ -10,6 +10,7 @@ import random
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from .record import Record
 __all__ = ["Checked", "Outcome", "Rule", "Told", "TracedRule", "flat_rule", "shown_result", "told_by", "trace"]
 
 Rule = Callable[..., Any]
+Range = tuple[float, float] | None
 _NEEDS_VALUE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -52,13 +54,16 @@ class Told:
 class Checked:
     """A rule as a function of flat scalars; `groups` are names and dtypes of states, what arrives, and parameters.
 
-    `dtype` is that of its floats, of random numbers too.
+    `dtype` is that of its floats, of random numbers too. If the value of a spike is not in `value_range`, all float
+    states become NaN, and the value 0.
     """
 
     of, instead = "neuron", "write rule(s, arriving, p, random), and use random.normal()"
 
-    def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32"):
-        self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
+    def __init__(
+        self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32", value_range: Range = None
+    ):
+        self.name, self.rule, self.groups, self.dtype, self.value_range = name, rule, groups, dtype, value_range
         self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
         self.read: set[str] = set()  # names of the parameters that the rule read
@@ -126,7 +131,19 @@ class Checked:
             told = {SPIKE: told}
         self.told = told_by(f"rule {self.name}", told, self.groups[0])
         events = [self._event(name, told[name]) for name in self.told.events]
-        return [*values, *events, *([self._value(told[VALUE])] if self.told.value else [])]
+        if not self.told.value:
+            return [*values, *events]
+        values, value = self._in_range(values, events[0], self._value(told[VALUE]))
+        return [*values, *events, value]
+
+    def _in_range(self, states: list[Any], spike: Any, value: Any) -> tuple[list[Any], Any]:
+        """Return float states that are NaN, and the value 0, where a spike has a value that is not in the range."""
+        if self.value_range is None:
+            return states, value
+        low, high = (jnp.asarray(end, self.dtype) for end in self.value_range)
+        wrong = spike & ~((value >= low) & (value <= high))
+        nan = [jnp.where(wrong, jnp.nan, x).astype(x.dtype) if x.dtype in FLOATS else x for x in states]
+        return nan, jnp.where(wrong, 0, value).astype(self.dtype)
 
     def _event(self, name: str, value: Any) -> Any:
         array = self._scalar(name if name == SPIKE else f"event {name}", value)
@@ -263,6 +280,7 @@ class TracedRule:
     read: frozenset[str] = field(default=frozenset(), compare=False)
     used: frozenset[str] = field(default=frozenset(), compare=False)
     told: Told = Told()
+    value_range: Range = None
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -282,6 +300,11 @@ class TracedRule:
         drop = {len(self.states) + k for k in left}
         outputs = tuple(one for k, one in enumerate(self.form.outputs) if k not in drop)
         return replace(self.form, lines=tuple(needed(self.form.lines, outputs, ())), outputs=outputs)
+
+    @cached_property
+    def step(self) -> Form:
+        """The form without events other than the spike: its outputs are states, the spike, and its value if any."""
+        return self.with_events(())
 
     def outcome(self, outputs: Sequence[Any]) -> Outcome:
         """Return the outputs of the form by what they are."""
@@ -307,6 +330,7 @@ def trace(
     *,
     prints: bool = False,
     dtype: str = "float32",
+    value_range: Range = None,
 ) -> TracedRule:
     """Trace `rule(state, arriving, params) -> (state, spike)`, of which each value is a scalar.
 
@@ -322,6 +346,8 @@ def trace(
         params: A value of each parameter, which says its dtype.
         prints: Whether the rule may use `jax.debug.print`, which the form leaves out: the reference prints.
         dtype: Of floats: float32, or float64. What a rule itself makes float32 stays that.
+        value_range: Between which the values of spikes are. A spike with another one makes the float states of its
+            neuron NaN, and has the value 0.
 
     Returns:
         The rule as a form, for `interpret` and for the printers.
@@ -345,7 +371,7 @@ def trace(
     loose = {key for key, value in state.items() if type(value) is int}
     with jax.enable_x64(dtype == "float64"):
         while True:
-            checked = Checked(name, rule, states, *others, dtype=dtype)
+            checked = Checked(name, rule, states, *others, dtype=dtype, value_range=value_range)
             jaxpr = checked.jaxpr()
             grown = {key for key in loose if states[key] == "int32" and checked.returned[key] == dtype}
             if not grown:
@@ -354,7 +380,8 @@ def trace(
         checked.check_dtypes()
         lowered = _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
         read, used = frozenset(checked.read), frozenset(checked.used)
-        return replace(lowered, function=rule, dtype=dtype, read=read, used=used, told=checked.told)
+        found = replace(lowered, function=rule, dtype=dtype, read=read, used=used, told=checked.told)
+        return replace(found, value_range=value_range)
 
 
 def flat_rule(rule: Rule, traced: TracedRule, *, whole: bool = False) -> Callable[..., list[Any]]:
@@ -378,7 +405,7 @@ def flat_rule(rule: Rule, traced: TracedRule, *, whole: bool = False) -> Callabl
         [1.5, 1.0]
     """
     groups = ({n.text[2:]: n.dtype for n in names} for names in (traced.states, traced.arriving, traced.params))
-    checked = Checked(traced.name, rule, *groups, dtype=traced.dtype)
+    checked = Checked(traced.name, rule, *groups, dtype=traced.dtype, value_range=traced.value_range)
 
     def flat(*scalars: Any) -> list[Any]:
         found = checked.flat(*scalars)

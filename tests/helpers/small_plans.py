@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of small networks, made by hand: every layout of synapses that engines must run."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -65,3 +67,44 @@ def plan(parts=1, check_finite=False):
         synapses(b, a, 0, parts, seed=5, number=2),
     )
     return Plan((a, b), joined, 0.1, 1, parts, "small", check_finite)
+
+
+LOW, HIGH = -1.5, 2.5  # values of graded spikes
+
+
+def _with_value(rule, state, clip):
+    """Return a rule whose spikes have values, of both signs and with fractions, and which has another event."""
+
+    def told(before, result):
+        new, spike = result
+        value = jnp.clip(getattr(new, state) * 0.37 - getattr(before, state) * 0.11 + 0.3, LOW, HIGH)
+        value = value if clip else getattr(before, state) - 8
+        return new, {"value": value, "spike": spike, "high": getattr(new, state) > 3}
+
+    def drawing(s, arriving, p, random):
+        return told(s, rule(s, arriving, p, random))
+
+    def steady(s, arriving, p):
+        return told(s, rule(s, arriving, p))
+
+    return drawing, steady
+
+
+def graded(plan, *names, clip=True):
+    """Return a plan whose spikes have values, of the populations of some names, or of all that have a float state."""
+
+    def changed(p):
+        floats = [key for key, array in p.state.items() if array.dtype.kind == "f"]
+        if not floats or (names and p.name not in names):
+            return p
+        drawing, steady = _with_value(p.rule.function, floats[0], clip)
+        traced = trace(
+            drawing if p.rule.random else steady,
+            {key: array.reshape(-1)[0] for key, array in p.state.items()},
+            list(p.quanta),
+            {key: np.reshape(value, -1)[0] for key, value in p.params.items()},
+            value_range=(LOW, HIGH),
+        )
+        return dataclasses.replace(p, rule=traced)
+
+    return dataclasses.replace(plan, populations=tuple(changed(p) for p in plan.populations), loads={})

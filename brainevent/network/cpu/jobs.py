@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,7 +40,7 @@ class _Parts:
     @classmethod
     def of(cls, plan: Plan, steps: int, wanted: Wanted, widths: Mapping[tuple[str, str], int]) -> _Parts:
         """Make all parts of a run, in arrays of their own but for synapses."""
-        memory = Memory(dataclasses.replace(plan, check_finite=False))
+        memory = Memory(plan, watched=False)
         memory.hold(max((plan.rows(*place) for place in plan.receptors()), default=1))
         given = {place: untouched((steps, width), plan.dtype) for place, width in widths.items()}
         memory.give(given)
@@ -62,7 +61,7 @@ class _Parts:
         """The arrays that are filled before anything reads them."""
         memory, recording = self.memory, self.recording
         neurons = [a for arrays in memory.arrays.values() for a in (*arrays.states.values(), *arrays.params.values())]
-        spikes = [array for lists in memory.lists.values() for array in lists.spikes]
+        spikes = [array for lists in memory.lists.values() for array in (*lists.spikes, *lists.values)]
         records = [*recording.counts.values(), *recording.rates.values()]
         carried = [a for arrays in memory.arrays.values() for a in (*arrays.coupled.values(), *arrays.shown.values())]
         return [*neurons, *carried, *spikes, *records, *(array for some in recording.spikes.values() for array in some)]

@@ -34,10 +34,11 @@ class Memory:
     """States, parameters, sums and lists of spikes, and the tables of all that native code runs.
 
     Spikes wait in lists until they arrive, and what arrives is added to the sums of one step. Only sums that were
-    given, and those of synapses that no bundle has, wait themselves: then the ring has more than one slot.
+    given, and those of synapses that no bundle has, wait themselves: then the ring has more than one slot. Unless they
+    are `watched`, states that are not finite let no run stop.
     """
 
-    def __init__(self, plan: Plan):
+    def __init__(self, plan: Plan, *, watched: bool = True):
         self.plan = plan
         self.clock = lines(1)  # of which the first word is the step that comes next
         self.leg = 1  # how many steps native code should run at a time: the last estimate
@@ -62,14 +63,16 @@ class Memory:
             for p in plan.populations
         }
         self._alive: list[Any] = []  # what tables point to
-        self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self._merged]
-        self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in self._held]
+        self.bundles = [(bundle_address(one, self._values(one.source)), self._bundle(one)) for one in self._merged]
+        self.deliveries = [
+            (delivery_address(one, self._values(one.source)), self._deliveries(one)) for one in self._held
+        ]
         self.plastic = {
             one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic
         }
         self._follow_ring()
         self.couplings = [(coupling_address(coupling), self._coupling(coupling)) for coupling in plan.couplings]
-        self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
+        self.finite = [self._float_states(part) if watched else [] for part in range(plan.parts)]
 
     @property
     def step(self) -> int:
@@ -248,7 +251,12 @@ class Memory:
     def _lists(self, population: PopulationPlan) -> SpikeLists:
         delays = [int(b.delays[-1]) for b in self._merged if b.source == population.name]
         bounds = [int(bound) for bound in self.places.bounds[population.name]]
-        return SpikeLists(bounds, 1 + max(delays, default=1))
+        return SpikeLists(bounds, 1 + max(delays, default=1), self._values(population.name))
+
+    def _values(self, population: str) -> str | None:
+        """Return the dtype of the values of spikes; None if they have none."""
+        rule = self.plan.population(population).rule
+        return rule.dtype if rule.value else None
 
     def _bundle(self, bundle: Bundle) -> list[Table]:
         """Return the tables of a bundle, one for each part."""
@@ -324,12 +332,15 @@ class Memory:
 
     def _float_states(self, part: int) -> list[Table]:
         tables = []
-        for arrays in self.arrays.values():
+        for name, arrays in self.arrays.items():
+            graded = self._values(name) is not None
+            if not (self.plan.check_finite or graded):
+                continue
             low, high = arrays.bounds[part : part + 2]
             for array in (array for array in arrays.states.values() if array.dtype.kind == "f"):
                 at = address(array) + array.itemsize * low
                 words = {"state": at, "size": high - low, "itemsize": array.itemsize}
-                tables.append(Table(FINITE._fields, words))
+                tables.append(Table(FINITE._fields, words | {"nan": not self.plan.check_finite}))
         return tables
 
 

@@ -8,6 +8,8 @@ import functools
 import importlib
 from typing import Any
 
+import numpy as np
+
 from ...ffi import frame
 from ...scalar.numba_text import numba_text
 from ..native import sources
@@ -45,16 +47,22 @@ def update_address(update: Update) -> int:
     return _address("network_update", text, 3, "on_update", "compiled_update", update.forms, update.text)
 
 
-def bundle_address(bundle: Bundle) -> int:
-    """Return the address of `deliver(table, step, before)` for the dtypes of a bundle."""
+def bundle_address(bundle: Bundle, values: str | None = None) -> int:
+    """Return the address of `deliver(table, step, before)` for the dtypes of a bundle, and of values of spikes."""
     kinds = bundle.places.dtype.type, None if bundle.weights.size == 1 else bundle.weights.dtype.type
+    if values is not None:
+        own = (*kinds, np.dtype(values).type)
+        return _address("network_graded_bundle", f"{own}", 3, "on_graded", "graded_bundle_delivery", *own)
     return _address("network_bundle", f"{kinds}", 3, "on_delivery", "bundle_delivery", *kinds)
 
 
-def delivery_address(synapses: SynapsePlan) -> int:
-    """Return the address of `deliver(table, step, _)` for the dtypes of a projection."""
+def delivery_address(synapses: SynapsePlan, values: str | None = None) -> int:
+    """Return the address of `deliver(table, step, _)` for the dtypes of a projection, and of values of spikes."""
     own = (None if a.size == 1 else a.dtype.type for a in (synapses.weights, synapses.delays))
     kinds = synapses.targets.dtype.type, *own
+    if values is not None:
+        all_ = (*kinds, np.dtype(values).type)
+        return _address("network_graded_delivery", f"{all_}", 3, "on_graded", "graded_delivery", *all_)
     return _address("network_delivery", f"{kinds}", 3, "on_delivery", "delivery", *kinds)
 
 

@@ -84,16 +84,18 @@ def sample(table, step):  # type: ignore[no-untyped-def]
 
 @_compile
 def not_finite(table):  # type: ignore[no-untyped-def]
-    """Say whether a float state has a number that is not finite."""
+    """Say whether a float state has a number that is not finite, or, if infinite ones are fine, NaN."""
     found = np.uint32(0)
     if word(table, FINITE.itemsize) == 8:
+        least = np.uint64((0x7FF << 52) + word(table, FINITE.nan))
         doubles = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint64)
         for k in range(doubles.size):
-            found |= np.uint32((doubles[k] & np.uint64(0x7FF << 52)) == np.uint64(0x7FF << 52))
+            found |= np.uint32((doubles[k] & np.uint64(2**63 - 1)) >= least)
         return found != 0
+    least_word = np.uint32(0x7F800000 + word(table, FINITE.nan))
     values = array_at(word(table, FINITE.state), word(table, FINITE.size), np.uint32)
     for k in range(values.size):
-        found |= np.uint32((values[k] & np.uint32(0x7F800000)) == np.uint32(0x7F800000))
+        found |= np.uint32((values[k] & np.uint32(2**31 - 1)) >= least_word)
     return found != 0
 
 

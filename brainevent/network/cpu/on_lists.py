@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...backends.numba import inner
 from ...backends.numba.memory import array_at, put, word
 from .tables import KEPT, LIST
 
-__all__ = ["count_of", "keep_spikes", "keep_state", "put_count", "spikes_of"]
+__all__ = ["count_of", "keep_spikes", "keep_state", "put_count", "spikes_of", "values_of"]
 
 _compile = inner(error_model="numpy", later=True)
 
@@ -67,3 +69,15 @@ def keep_state(table, line, step, spikes, count):  # type: ignore[no-untyped-def
         kept_flags = array_at(narrow, size, np.uint8)
         for k in range(count):
             kept_flags[np.int64(spikes[k])] = flags[np.int64(spikes[k])]
+
+
+def values_of(kind: Any) -> Any:
+    """Return a function that returns the array of the values of the spikes of a part in a step, floats of a kind."""
+    itemsize = np.dtype(kind).itemsize
+
+    @_compile
+    def values_at(line, step, count):  # type: ignore[no-untyped-def]
+        slot = word(line, LIST.stride) // 4 * itemsize
+        return array_at(word(line, LIST.values) + slot * (step & word(line, LIST.mask)), count, kind)
+
+    return values_at

@@ -14,7 +14,7 @@ from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
 from ...backends.numba.memory import array_at, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms, flush
-from .on_lists import keep_spikes, keep_state, put_count, spikes_of
+from .on_lists import keep_spikes, keep_state, put_count, spikes_of, values_of
 
 __all__ = ["compiled_update"]
 
@@ -88,6 +88,18 @@ def list_spikes(flags, count, first, spikes, found):  # type: ignore[no-untyped-
     return found
 
 
+def list_values_of(kind: Any) -> Any:
+    """Return a function that appends the values of spikes, which `list_spikes` appends, to a list of floats."""
+
+    @_inner
+    def list_values(flags, values, count, listed, found):  # type: ignore[no-untyped-def]
+        for k in range(count):
+            listed[found] = values[k]
+            found += np.int64(flags[k])
+
+    return list_values
+
+
 @_inner
 def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
     """Count for each number how many of a rising table are at most that; none is looked at that all are below."""
@@ -114,6 +126,7 @@ def compiled_update(forms: Sequence[Form], text: str) -> Any:
     for kind in (np.float32, np.float64):
         scope |= {f"gather_{kind.__name__}": gather_of(kind), f"add_input_{kind.__name__}": add_input_of(kind)}
         scope[f"show_{kind.__name__}"] = show_of(kind)
+        scope |= {f"values_of_{kind.__name__}": values_of(kind), f"list_values_{kind.__name__}": list_values_of(kind)}
     scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}
     known = set(scope)
     exec(compile(text, "<update>", "exec"), scope)

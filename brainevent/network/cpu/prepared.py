@@ -122,8 +122,9 @@ class PreparedRun:
 
     def _given(self) -> list[Table]:
         """Return the tables of inputs, which native code checks."""
-        fields = ("state", "size", "itemsize")
         return [
-            Table(FINITE._fields, dict(zip(fields, (address(array), array.size, array.itemsize), strict=True)))
+            Table(
+                FINITE._fields, dict(zip(FINITE._fields, (address(array), array.size, array.itemsize, 0), strict=True))
+            )
             for array in self._inputs.values()
         ]

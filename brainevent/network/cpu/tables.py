@@ -43,8 +43,9 @@ RUN = _places(
 ALONE = _places("ALONE", "parts runs clock why inputs given")
 UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that the text of a rule needs
 
-# Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts.
-LIST = _places("LIST", "spikes stride counts mask")
+# Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts. Spikes that have
+# values have lists of these, with as many elements.
+LIST = _places("LIST", "spikes stride counts mask values")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask shift")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
@@ -61,7 +62,7 @@ KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept 
 COUPLING = _places("COUPLING", "size begins starts sources weights values row own own_row out")
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
-FINITE = _places("FINITE", "state size itemsize")
+FINITE = _places("FINITE", "state size itemsize nan")  # nan: infinite numbers are fine
 
 # Of a run that a program of JAX calls: the words of its memory as they are before it (`image`), of which some, at the
 # places in `moved`, are addresses relative to the beginning of that memory. Then lists of what native code copies.

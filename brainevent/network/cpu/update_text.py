@@ -221,10 +221,17 @@ def update_of(
     _random(block, rule.random)
     functions = _drawn(block, drawn)
     own = [f"flags_{event}" for event in events[1:]]
-    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags", *own])
+    results = [*(name.text for name in rule.states), "flags", *own, *["values"] * rule.value]
+    lines, call = block.loop("run", form, results)
     before, after = ([], []) if kept is None else _kept(block, kept)
     block.setup += before
-    block.prepared += [f"flags = array_at({flags}, count, np.bool_)", call]
+    block.prepared.append(f"flags = array_at({flags}, count, np.bool_)")
+    if rule.value:
+        block.setup.append(f"listed = values_of_{rule.dtype}(word(table, {UPDATE.list}), step, size + 1)")
+        block.prepared.append(f"values = array_at({block.room(_itemsize(rule.dtype))}, count, np.{rule.dtype})")
+    block.prepared.append(call)
+    if rule.value:
+        block.prepared.append(f"list_values_{rule.dtype}(flags, values, count, listed, found)")
     for name in rule.states:
         if name.text in shown:
             _shown(block, name)

@@ -51,18 +51,22 @@ class Ring:
 class SpikeLists:
     """The lists of one population: each part has one for each step & mask, with room for all its neurons.
 
-    `lines` has a line for each part, which tells native code where its lists are.
+    `lines` has a line for each part, which tells native code where its lists are. If spikes have values of a dtype,
+    each list has one of these beside it.
     """
 
-    def __init__(self, bounds: Sequence[int], steps: int):
+    def __init__(self, bounds: Sequence[int], steps: int, valued: str | None = None):
         slots = 1 << (max(steps, 2) - 1).bit_length()
         # Native code writes one element behind the last spike.
         self.spikes = [untouched((slots, high - low + 1), np.int32) for low, high in pairwise(bounds)]
+        self.values = [] if valued is None else [untouched(spikes.shape, valued) for spikes in self.spikes]
         self.counts = [aligned((slots,), np.int64) for _ in self.spikes]
         self.lines = lines(len(self.spikes))
         for line, spikes, counts in zip(self.lines, self.spikes, self.counts, strict=True):
             line[LIST.spikes], line[LIST.stride] = address(spikes), spikes.strides[0]
             line[LIST.counts], line[LIST.mask] = address(counts), slots - 1
+        for line, values in zip(self.lines, self.values, strict=False):
+            line[LIST.values] = address(values)
 
     def clear(self) -> None:
         """Forget all spikes."""

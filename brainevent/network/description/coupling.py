@@ -19,9 +19,9 @@ class Coupling:
     """Synapses that carry a state of the source in every step, instead of its spikes.
 
     In each step, the receptor gets the sum over all synapses of weight times the state of the source neuron before the
-    step; with `difference`, of weight times that state minus the same state of the target neuron. The sum is
-    added to what spikes and then inputs bring. Unlike sums of spikes it is a sum of floats, in the order of the synapses:
-    by source neuron, then as they were drawn or given. So it has the same bits on every engine, too.
+    step; with `difference`, of weight times that state minus the same state of the target neuron. The sum is added to
+    what spikes and then inputs bring. Unlike sums of spikes it is a sum of floats, in the order of the synapses: by
+    source neuron, then as they were drawn or given. So it has the same bits on every engine, too.
 
     Args:
         source: Population whose state they carry.

@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ...errors import NetworkError
-from .checks import check_key, check_numbers, is_integer
+from .checks import check_key, check_numbers, is_integer, is_number
 from .connect import Connect
 from .plasticity import Plasticity
 from .units import check_declared, unit_of
@@ -30,7 +32,8 @@ class Population:
         name: Its name, without spaces and the characters . # >
         size: How many neurons.
         rule: The rule of one neuron: `rule(s, arriving, p)` or `rule(s, arriving, p, random)` returns its new state,
-            and whether it spikes. It is written in `jax.numpy`, once for all engines.
+            and whether it spikes: a bool, or a mapping with "spike", a bool, and "value", a float that travels with
+            the spike. It is written in `jax.numpy`, once for all engines.
         state: Where each state begins: a number, an array (size,), or values that are drawn, such as `uniform(-60,
             -50)`. A quantity of `brainunit` becomes a number: in the unit that `units` declares, else in ms, mV, pA, nS
             or pF.
@@ -38,10 +41,13 @@ class Population:
         units: Units of states, parameters and receptors by name, such as `{"v": "mV", "syn": "pA"}`: a quantity of
             another dimension raises, also as the weight of a projection, in `Simulation.set`, and in `inputs=`. A unit
             is "ms", "mV", "pA", "nS", "pF", "Hz", "kHz", "1" for none, or a unit of `brainunit`.
+        value_range: The smallest and the largest value of a spike, if the rule returns values: its synapses deliver
+            weight times value. A spike with a value that is not within them, such as NaN, delivers nothing and makes
+            the float states of its neuron NaN, for which `Simulation.run` raises.
 
     Raises:
-        NetworkError: A name or the size is none, a state or parameter is neither numbers nor values that are drawn, or
-            a quantity has another unit than the declared one.
+        NetworkError: A name or the size is none, a state or parameter is neither numbers nor values that are drawn,
+            a quantity has another unit than the declared one, or `value_range` is not two rising finite numbers.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -60,6 +66,7 @@ class Population:
     state: Mapping[str, Value] = field(default_factory=dict)
     params: Mapping[str, Value] = field(default_factory=dict)
     units: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    value_range: tuple[float, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         _check_name("Population", self.name)
@@ -90,6 +97,8 @@ class Population:
             for key, value in values.items() if self.units else ():
                 unit = unit_of(self.name, self.units, key)
                 values[key] = in_unit(f"population {self.name}: {key}", value, unit)  # type: ignore[index]
+        if self.value_range is not None:
+            object.__setattr__(self, "value_range", _checked_range(self.name, self.value_range))
 
     def __repr__(self) -> str:
         rule = getattr(self.rule, "__name__", type(self.rule).__name__)
@@ -174,6 +183,21 @@ class Projection:
 def is_word(value: Any) -> bool:
     """Say whether a value is a string that is not empty."""
     return isinstance(value, str) and value != ""
+
+
+def _checked_range(population: str, given: Any) -> tuple[float, float]:
+    """Return the smallest and the largest value of spikes."""
+    where = f"population {population}: value_range is {given!r}"
+    ends = list(given) if isinstance(given, (tuple, list, np.ndarray)) else []
+    if len(ends) != 2 or not all(is_number(end) for end in ends):
+        raise NetworkError(f"{where}; pass the smallest and the largest value of a spike, such as (0.0, 1.0)")
+    low, high = (float(end) for end in ends)
+    if not max(abs(low), abs(high)) <= float(np.finfo(np.float32).max):
+        raise NetworkError(f"{where}; pass finite numbers that fit in float32")
+    if not np.float32(low) < np.float32(high):
+        hint = "the same number twice" if low == high else "reversed" if low > high else "the same in float32"
+        raise NetworkError(f"{where}, which is {hint}; pass the smaller number first, such as (0.0, 1.0)")
+    return low, high
 
 
 def _check_name(what: str, name: Any) -> None:

@@ -47,7 +47,35 @@ BE void begin_step(Desk& desk) {
 struct Ring {
     int *sums, *nowhere;
     u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
+#ifdef GRADED
+    u32 e;      // 0 or 1: whether the step is even or odd
+    u32 value;  // of the spike whose row is delivered
+#endif
 };
+
+// Values of spikes lie in memory behind the lists of spikes, where the sender of a row and those who deliver it find them:
+// by the number of the row, for even and for odd steps. A packet says that they are there.
+#ifdef GRADED
+BE u32* value_at(const Net& net, u32 number, u32 e) {
+    const u32 place = LAYOUT == PADDED ? number & 0xFFFFFFu : number;
+    return net.list + 3ull * net.blocks * net.list_size + 2ull * place + e;
+}
+
+BE Ring of_row(const Net& net, const Ring& ring, u32 number) {
+    Ring own = ring;
+    if (!PUSHES) fence();
+    own.value = get_word(value_at(net, number, ring.e));
+    return own;
+}
+
+// What a synapse delivers: its weight times the value, rounded to a whole number of quanta.
+BE int amount(const Ring& ring, int weight) {
+    return ring.value == NO_VALUE ? weight : (int)rintf((float)weight * __uint_as_float(ring.value));
+}
+#else
+BE const Ring& of_row(const Net&, const Ring& ring, u32) { return ring; }
+BE int amount(const Ring&, int weight) { return weight; }
+#endif
 
 BE int* cell_of(const Ring& ring, u32 place) {
     u32 slot = ring.now + (place >> ring.delay_shift);
@@ -58,13 +86,14 @@ BE int* cell_of(const Ring& ring, u32 place) {
 // Words that are 0 are no synapses. There is no branch: all addresses are computed side by side.
 template <u32 N> BE void add_words(const Ring& ring, const u32 (&words)[N]) {
     for (u32 k = 0; k < N; ++k)
-        add_if(words[k], cell_of(ring, words[k]), (int)(words[k] << ring.weight_shift) >> ring.weight_shift, ring.nowhere);
+        add_if(words[k], cell_of(ring, words[k]), amount(ring, (int)(words[k] << ring.weight_shift) >> ring.weight_shift),
+               ring.nowhere);
 }
 
 BE void add_four(const Ring& ring, const uint4& y) {
     if (WIDE) {  // place, weight
-        add_if(y.x, cell_of(ring, y.x), (int)y.y, ring.nowhere);
-        add_if(y.z, cell_of(ring, y.z), (int)y.w, ring.nowhere);
+        add_if(y.x, cell_of(ring, y.x), amount(ring, (int)y.y), ring.nowhere);
+        add_if(y.z, cell_of(ring, y.z), amount(ring, (int)y.w), ring.nowhere);
     } else add_words<4>(ring, {y.x, y.y, y.z, y.w});
 }
 
@@ -108,7 +137,8 @@ BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u6
 }
 
 // A lane delivers a row by itself: where rows are short, and where the queue is full.
-BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& ring, u32 block, u32 number) {
+BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& of_all, u32 block, u32 number) {
+    const Ring& ring = of_row(net, of_all, number);
     if (LAYOUT == SLOTS) deliver_slot(net, rows, ring, slot_of(rows, number));
     else if (LAYOUT == SHORT) deliver_short(rows, ring, read_row(rows.starts + number), read_row(rows.starts + number + 1));
     else {
@@ -140,18 +170,20 @@ BE bool wait_for(const Desk& desk, u32 q, u32 t, u32& row) {
 BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
     OfLane<uint4> y[2];
     Row rows[2];
-    u32 q = warp, number;
+    u32 q = warp, number, numbers[2];
     auto take = [&](u32 k) {  // request the first part of a row
         rows[k] = find_row(net, block, number);
+        numbers[k] = number;
         LANES_DO
             y[k][lane] = lane < rows[k].quads ? fetch(rows[k].at + lane) : uint4{0, 0, 0, 0};
         LANES_END
         q += CARRIERS;
     };
     auto give = [&](u32 k) {
+        const Ring& own = of_row(net, ring, numbers[k]);
         LANES_DO
-            add_four(ring, y[k][lane]);
-            for (u32 j = lane + 32; j < rows[k].quads; j += 32) add_four(ring, fetch(rows[k].at + j));
+            add_four(own, y[k][lane]);
+            for (u32 j = lane + 32; j < rows[k].quads; j += 32) add_four(own, fetch(rows[k].at + j));
         LANES_END
     };
     if (!wait_for(desk, q, t, number)) return;
@@ -188,9 +220,9 @@ BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows
         const u64 slot = slot_of(rows, row);  // two are on their way at once, if there are two
         const bool two = is_queued(desk, q + LANES, t, other);
         const u64 next = two ? slot_of(rows, other) : 0;
-        deliver_slot(net, rows, ring, slot);
+        deliver_slot(net, rows, of_row(net, ring, row), slot);
         if (!two) continue;
-        deliver_slot(net, rows, ring, next);
+        deliver_slot(net, rows, of_row(net, ring, other), next);
         q += LANES;
     }
 }
@@ -206,10 +238,12 @@ BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block,
     const u32* list = net.list + (u64)((t & 1) * net.blocks + block) * net.list_size;
     NOT_UNROLLED
     for (u32 k = warp; k < n; k += THREADS / 32) {
-        const Row row = find_row(net, 0, number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]));
+        const u32 number = number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]);
+        const Row row = find_row(net, 0, number);
+        const Ring& own = of_row(net, ring, number);
         LANES_DO
             NOT_UNROLLED
-            for (u32 j = lane; j < row.quads; j += 32) add_four(ring, fetch(row.at + j));
+            for (u32 j = lane; j < row.quads; j += 32) add_four(own, fetch(row.at + j));
         LANES_END
     }
 }

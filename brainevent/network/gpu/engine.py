@@ -31,7 +31,7 @@ from .program import Resident
 from .pure import simulated
 from .recording import Recording, flags_of
 from .rows import LAYOUTS, DeviceRows, place_synapses, rows_text
-from .shape import CLUSTER, blocks_beside, blocks_for, in_cluster, pushed, room_of, shape_of, suits_cluster
+from .shape import CLUSTER, blocks_beside, blocks_for, in_cluster, list_words, pushed, room_of, shape_of, suits_cluster
 from .spikes import STEPS, SpikeRoom, Spikes, spikes_text
 from .structs import NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
 from .text import extents_of, kinds_of, step_text
@@ -82,7 +82,10 @@ class CudaEngine:
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         if beside:  # what all blocks of a network share is there, too
             most -= net_dtype(extents_of(kinds), len(plan.populations), coupled=bool(plan.couplings)).itemsize
-        clusters = device.has_clusters and not plan.couplings  # states go through memory, and packets with them
+        # Values of spikes and states go through memory, and packets with them: those through the shared memory of a
+        # cluster do not say that they are there.
+        self._graded = any(population.rule.value for population in plan.populations)
+        clusters = device.has_clusters and not self._graded and not plan.couplings
         small = clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
@@ -92,7 +95,7 @@ class CudaEngine:
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
-        self._lists = device.memory(12 * count * self._list_size, "lists of spikes")
+        self._lists: Memory | None = None
         self.clocks = Clocks(device, count) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
         self._carried = CouplingRoom(device, plan, self.partition) if plan.couplings else None
@@ -145,7 +148,7 @@ class CudaEngine:
         other.__dict__.pop("resident", None)
         other._lock, other._params = threading.Lock(), {name: dict(own) for name, own in self._params.items()}
         other.arrays = Arrays(self.device, self.plan, self.partition, self.kinds)
-        other._lists = self.device.memory(self._lists.nbytes, "lists of spikes")
+        other._lists = None
         other._spikes = Spikes(self.device, self.plan, self.partition)
         other._carried = CouplingRoom(self.device, self.plan, self.partition) if self.plan.couplings else None
         other._prepare(self.plan)
@@ -331,8 +334,13 @@ class CudaEngine:
         """Let text and tables follow from the parameters."""
         partition = self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
-        how: dict[str, Any] = {"checked": plan.check_finite, "clocked": self.clocks is not None}
-        how["coupled"] = coupled_structure(plan)
+        how: dict[str, Any] = {
+            "checked": plan.check_finite or self._graded,
+            "only_nan": not plan.check_finite and self._graded,
+            "clocked": self.clocks is not None,
+            "graded": self._graded,
+            "coupled": coupled_structure(plan),
+        }
         populations = tuple(numbers[population.name] for population in plan.populations)
         while True:
             shape = shape_of(
@@ -347,12 +355,16 @@ class CudaEngine:
         self.shape, self.kinds = shape, kinds
         self.tables = Tables(self.device, plan, partition, kinds, numbers)
         self.tables.fill(self._params, own)
+        words = list_words(shape, partition.blocks, self._list_size)
+        if self._lists is None or self._lists.nbytes != 4 * words:
+            self._lists = self.device.memory(4 * words, "lists of spikes")
         self._packets = self.device.memory(shape.packets, "packets of spikes")
         self.net = self._described()
 
     def _described(self) -> Any:
         """Return what all launches share."""
         partition, entry = self.partition, self.rows.entry
+        assert self._lists is not None
         most = extents_of(self.kinds)
         net = filled(
             net_dtype(most, partition.common, coupled=self._carried is not None),

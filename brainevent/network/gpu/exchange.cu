@@ -87,6 +87,9 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     }
     LANES_DO
         const Post& post = posts[CARRIERS * 32 + lane];
+#ifdef GRADED
+        fence();
+#endif
         if (!post.at) ;
         else if (CLUSTER) hand_pair(post.at, post.at + 2 * (CLUSTER + 1 - block), v, w);
         else put_pair(post.at, v, w);
@@ -211,6 +214,9 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     fence();
 #endif
     if (!head) return;
+#ifdef GRADED
+    fence();
+#endif
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     if (PUSHES) return;
     const bool listed = head >> 8 == LISTED;
@@ -235,6 +241,9 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
     const u32 head = await_packet(post, tag, v, w), n = head >> 8;
 #ifdef COUPLED
     fence();
+#endif
+#ifdef GRADED
+    if (head) fence();
 #endif
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     if (USUALLY(n <= INLINE)) return n;
@@ -278,7 +287,7 @@ BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const
         for (bool has = pooled ? q < all : n[lane] != 0; has; has = q < all) {
             const u32 number = pooled ? pool[q / PARTS] : number_of(net, first + lane, row_of(v[lane], w[lane], 0));
             const Start* start = rows.starts + number;
-            deliver_short(rows, ring, read_row(start) + q % PARTS * 4, read_row(start + 1), PARTS * 4);
+            deliver_short(rows, of_row(net, ring, number), read_row(start) + q % PARTS * 4, read_row(start + 1), PARTS * 4);
             q += 32;
         }
     LANES_END

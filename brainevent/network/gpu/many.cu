@@ -47,6 +47,10 @@ BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) 
     if (DRAWS) draw_many(net, cells, block, tid, first);
 }
 
+BE u32 row_of_cell(const Net& net, u32 sends, u32 k, u32 place, u32 block) {
+    return LAYOUT == PADDED ? net.rows[block * net.per + place] : sends >> k & 1 ? place : NOBODY;
+}
+
 // One step of each; the bits of those that spiked. What has arrived in memory is on its way for some of them at once.
 template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
     constexpr u32 BATCH = RING_IN_BLOCK ? 1 : 4;
@@ -67,7 +71,10 @@ template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, 
             own_of_cell(net, k, block, tid, own);
             u32 p[PARAMS + 1];
             params_of(net, own, block, p);
-            if (live<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], sums[k - first], block, t, turn)) fired |= 1u << k;
+            if (live<PLAIN>(net, desk, own, cells.s[k], p, cells.d[k], sums[k - first], block, t, turn)) {
+                keep_value(net, own, row_of_cell(net, cells.sends, k, own.place, block), block, t & 1);
+                fired |= 1u << k;
+            }
             clear_taken(net, own, now, sums[k - first]);
         }
     }
@@ -79,7 +86,7 @@ BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block,
     for (; fired; fired &= fired - 1) {
         const u32 k = lowest_bit(fired);
         const u32 place = k * THREADS + tid;
-        const u32 row = LAYOUT == PADDED ? net.rows[block * net.per + place] : sends >> k & 1 ? place : NOBODY;
+        const u32 row = row_of_cell(net, sends, k, place, block);
         spiked(net, desk, net.common[population_of(k)].flags, place, row, block, e);
     }
 }

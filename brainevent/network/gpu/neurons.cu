@@ -4,6 +4,9 @@
 struct Own {
     u32 population, kind, neuron, place, flags, key0, key1;
     float quantum[RECEPTORS + 1];
+#ifdef GRADED
+    mutable u32 value;  // of the spike of this step
+#endif
 };
 
 struct Cell {  // of a neuron that lives in registers
@@ -117,6 +120,15 @@ BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 bl
     if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
 
+// Put the value of a spike where those who deliver its row read it, before it is sent.
+#ifdef GRADED
+BE void keep_value(const Net& net, const Own& own, u32 row, u32 block, u32 e) {
+    if (row != NOBODY) put_word(value_at(net, number_of(net, block, row), e), own.value);
+}
+#else
+BE void keep_value(const Net&, const Own&, u32, u32, u32) {}
+#endif
+
 // One step of a neuron for which so much has arrived; say whether it spiked.
 template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d,
                                    const int* sums, u32 block, u32 t, u32 turn) {
@@ -193,8 +205,11 @@ template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States
             if (DRAWS) draw(net, own, p, d, t);
             u32 before[WORDS + 1];
             for (u32 k = 0; k < WORDS; ++k) before[k] = s[m][k];
-            if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn))
-                spiked(net, desk, own.flags, own.place, net.rows[block * net.per + own.place], block, t & 1);
+            if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn)) {
+                const u32 row = net.rows[block * net.per + own.place];
+                keep_value(net, own, row, block, t & 1);
+                spiked(net, desk, own.flags, own.place, row, block, t & 1);
+            }
             clear_taken(net, own, now, sums[m]);
             for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k], before[k]);
         }

@@ -20,6 +20,7 @@ from ..state import NetworkState
 from .arrays import values_of
 from .couplings import shown_words
 from .program import Call, Resident, called
+from .shape import list_words
 from .structs import SAMPLE
 
 __all__ = ["simulated"]
@@ -203,7 +204,7 @@ def _outs(
     tables = {
         "populations": resident.tables.nbytes // 4,
         "samples": len(wanted.samples) * SAMPLE.itemsize // 4,
-        "list": 3 * blocks * int(net["list_size"]),
+        "list": list_words(resident.shape, blocks, int(net["list_size"])),
         "ends": 4 * blocks,
     }
     if plan.couplings:

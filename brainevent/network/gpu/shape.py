@@ -13,7 +13,7 @@ from ..plan.plan import Plan
 from ..run.report import in_bytes
 from .partition import MOST_THREADS, Partition, partition_of, threads_for
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
-from .structs import PADDED, SHORT, SLOTS
+from .structs import NOBODY, PADDED, SHORT, SLOTS
 from .text import Kind, Structure
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "blocks_beside",
     "blocks_for",
     "in_cluster",
+    "list_words",
     "room_of",
     "shape_of",
     "suits_cluster",
@@ -47,7 +48,8 @@ class Shape:
     """The structure of a kernel, and its launch: `shared` is dynamic shared memory.
 
     `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `packets` is how many
-    bytes all inboxes take. `row_words` is how many words of short rows a block has at most.
+    bytes all inboxes take. `row_words` is how many words of short rows a block has at most, and
+    `values` how many words the values of spikes take, for even and for odd steps.
     """
 
     structure: Structure
@@ -55,6 +57,7 @@ class Shape:
     copies: int
     packets: int
     row_words: int
+    values: int = 0
 
 
 def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, clustered: bool = False) -> int:
@@ -162,8 +165,10 @@ def shape_of(
     clustered: bool,
     beside: bool,
     checked: bool,
+    only_nan: bool,
     clocked: bool,
     coupled: Mapping[str, Any],
+    graded: bool,
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
@@ -186,6 +191,7 @@ def shape_of(
         units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
+        only_nan=only_nan,
         clocked=clocked,
         beside=beside,
         rows_in_block=rows_in_block,
@@ -201,7 +207,20 @@ def shape_of(
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)
     packets = 32 * copies * (blocks + -blocks % _LINE) * structure.units
-    return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2)
+    values = 2 * _row_numbers(partition, rows) if graded else 0
+    return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2, values)
+
+
+def list_words(shape: Shape, blocks: int, list_size: int) -> int:
+    """Return how many words lists of spikes take, three for each block, with the values of spikes behind them."""
+    return 3 * blocks * list_size + shape.values
+
+
+def _row_numbers(partition: Partition, rows: DeviceRows) -> int:
+    """Return below which all numbers of rows are; those of padded rows are their places."""
+    if rows.layout != PADDED:
+        return partition.blocks * partition.per
+    return 1 + int((rows.rows[rows.rows != NOBODY] & 0xFFFFFF).max(initial=0))
 
 
 def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:

@@ -68,6 +68,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     }
     while (turn < steps) {
         const u32 t = first + turn;
+#ifdef GRADED
+        ring.e = t & 1;
+#endif
         int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
         THREADS_DO
             if (IN_REGISTERS) {
@@ -75,6 +78,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 bool spike = false;
                 if (c.is_there && net.plain) spike = live_now<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 else if (c.is_there) spike = live_now<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
+                if (spike) keep_value(net, c.own, c.row, block, t & 1);
                 if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
             } else if (CELLS) {
                 u32 fired;

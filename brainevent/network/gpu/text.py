@@ -87,7 +87,7 @@ def kind_of(population: PopulationPlan, params: Mapping[str, Any]) -> Kind:
     """Return the kind of a population for the parameters that it has now."""
     names = [name.text for name in population.rule.params]
     values = [np.asarray(value) for value in params.values()]
-    form, drawn = split(population.rule.form, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
+    form, drawn = split(population.rule.step, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
     return Kind(population, form, drawn, tuple(value.ndim == 0 for value in values))
 
 
@@ -126,6 +126,7 @@ class Structure:
     ring_in_block: bool
     words_in_block: int
     checked: bool
+    only_nan: bool  # is found where that is checked, and only in populations whose spikes have values
     rows_in_block: bool
     direct: bool  # no warps wait for rows to deliver
     start_bytes: int
@@ -183,13 +184,18 @@ class Structure:
         lines.append(
             f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
         )
-        lines += ["#define BESIDE"] * self.beside
+        lines += ["#define BESIDE"] * self.beside + ["#define GRADED"] * _are_graded(kinds)
         if self.couplings:
             lines += [
                 "#define COUPLED",
                 f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
             ]
         return "\n".join(lines) + "\n"
+
+
+def _are_graded(kinds: Sequence[Kind]) -> bool:
+    """Say whether some spikes have values."""
+    return any(kind.population.rule.value for kind in kinds)
 
 
 def _is_whole(kinds: Sequence[Kind], word: int) -> bool:
@@ -222,7 +228,7 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for place, drawn in enumerate(kind.drawn)
     ]
     rules = "\n".join(
-        _params(number, kind) + _take(number, kind) + _update(number, kind, structure) + _draw(number, kind)
+        _params(number, kind) + _take(number, kind) + _update(number, kind, structure, kinds) + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
     most, coupled = extents_of(kinds), structure.couplings > 0
@@ -287,7 +293,7 @@ def _given(kind: Kind) -> dict[str, str]:
     return given | {one.result.text: _value(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
 
 
-def _update(number: int, kind: Kind, structure: Structure) -> str:
+def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind]) -> str:
     """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked."""
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
@@ -302,14 +308,21 @@ def _update(number: int, kind: Kind, structure: Structure) -> str:
         lines += [f"{TYPES[dtype]} r{k};" for k, dtype in enumerate(dtypes)]
         lines.append(f"be_rule{number}({', '.join([*inputs, *(f'r{k}' for k in range(len(dtypes)))])});")
     lines += [f"s[{k}] = {_word(f'r{k}', name.dtype)};" for k, name in enumerate(states)]
+    if structure.only_nan:
+        wrong, watched = "(s[{}] & 0x7FFFFFFFu) > 0x7F800000u", kind.population.rule.value
+    else:
+        wrong, watched = "(s[{}] & 0x7F800000u) == 0x7F800000u", True
     lines += [
         f"show(net, own, {rank}, s[{word}], t);" for rank, word in enumerate(structure.shown) if word < len(states)
     ]
     lines += [
-        f"if (CHECKED) strange = strange || (s[{k}] & 0x7F800000u) == 0x7F800000u;"
+        f"if (CHECKED) strange = strange || {wrong.format(k)};"
         for k, name in enumerate(states)
-        if name.dtype == "float32"
+        if name.dtype == "float32" and watched
     ]
+    if _are_graded(kinds):
+        value = f"__float_as_uint(r{len(states) + 1})" if kind.population.rule.value else "NO_VALUE"
+        lines.append(f"own.value = {value};")
     lines.append(f"return r{len(states)};")
     return _function(f"template <bool PLAIN> BE bool update{number}({_CHOSEN[_UPDATE]}) {{", lines)
 

@@ -41,6 +41,18 @@ class Physical:
         """Return values that must not be below 0."""
         return [self._checked(name, value, unit, positive=False) for name, value in values.items()]
 
+    def shares(self, **values: Value) -> None:
+        """Raise unless values are from 0 to 1; those that are drawn have such bounds."""
+        for name, value in values.items():
+            where = f"population {self.population}: {name}"
+            if isinstance(value, Values):
+                low, high = value.law.bounds
+            else:
+                numbers = np.asarray(plain(where, value, "1"), np.float64)
+                low, high = float(numbers.min(initial=1)), float(numbers.max(initial=0))
+            if not (low >= 0 and high <= 1):
+                raise NetworkError(f"{where} is {value!r}; it must be from 0 to 1")
+
     def steps(self, **times: Value) -> list[Array]:
         """Return times as numbers of steps, rounded: int32."""
         return [np.rint(time / self.dt).astype(np.int32) for time in self.not_negative("ms", **times)]

@@ -24,6 +24,7 @@ from .drawing import Description, Measure, placed_synapses
 from .drawn_couplings import coupling_wirings, drawn_couplings
 from .drawn_values import array_of
 from .fingerprint import fingerprint, repeats_of
+from .graded import delivered_at_most, reach
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, Synapses
 from .plastic import PlasticPlan
@@ -262,12 +263,13 @@ class _Sums:
     """Sums of |weight| into all neurons, in quanta, while synapses are drawn.
 
     `accepted` are the receptors whose quanta the user gave, and with them the rounding. `rounded` are the warnings that
-    are left for later, by projection.
+    are left for later, by projection. Into the receptors in `graded`, spikes deliver weights times values.
     """
 
     def __init__(self, quanta: dict[Receptor, np.floating[Any]], accepted: Container[Receptor], *, warn: bool):
         self.quanta, self.accepted, self.warn = quanta, accepted, warn
         self.rounded: dict[str, str] = {}
+        self.graded: set[Receptor] = set()
         self._sums: dict[Receptor, Any] = defaultdict(int)
         self._plastic: dict[Receptor, list[PlasticPlan]] = defaultdict(list)
 
@@ -275,6 +277,8 @@ class _Sums:
         """Add those of a projection; warn if many of its weights were rounded by much."""
         receptor = _receptor(wiring)
         self._sums[receptor] = self._sums[receptor] + loads
+        if wiring.value_range is not None:
+            self.graded.add(receptor)
         if rounded and receptor not in self.accepted:
             quantum, name = self.quanta[receptor], ".".join(receptor)
             text = (
@@ -303,19 +307,23 @@ class _Sums:
         """Raise if sums may leave 32 bits."""
         for (population, name), sums in self._sums.items():
             if sums.max() > LARGEST_SUM:
-                if plastic := self._plastic[population, name]:
+                place = population, name
+                what, advice = "weights", "weights that differ less"
+                if place in self.graded:
+                    what, advice = "weights times the largest values", "a smaller value_range="
+                if plastic := self._plastic[place]:
                     highs = ", ".join(f"{one.name} to {one.largest_weight:g}" for one in plastic)
                     raise NetworkError(
-                        f"population {population}: weights into neuron {int(sums.argmax())} by {name} may add up to "
-                        f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, when plastic ones rise "
+                        f"population {population}: {what} into neuron {int(sums.argmax())} by {name} may add up to "
+                        f"{sums.max()} times their quantum, {self.quanta[place]:g}, when plastic ones rise "
                         f"to their bounds ({highs}), but sums have 32 bits, up to {LARGEST_SUM}: "
                         f"{sums.max() / LARGEST_SUM:.3g} times too much; pass a smaller high=, fewer synapses, or a "
                         "larger quantum="
                     )
                 raise NetworkError(
-                    f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
-                    f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, but sums have 32 bits, up "
-                    f"to {LARGEST_SUM}; pass fewer synapses, weights that differ less, or a larger quantum="
+                    f"population {population}: {what} into neuron {int(sums.argmax())} by {name} add up to "
+                    f"{sums.max()} times their quantum, {self.quanta[place]:g}, but sums have 32 bits, up "
+                    f"to {LARGEST_SUM}; pass fewer synapses, {advice}, or a larger quantum="
                 )
 
 
@@ -358,5 +366,6 @@ def _drawn(
     quantum = sums.quanta[_receptor(wiring)]
     placed = None if measure is None else measure(Description(wiring, quantum, seed, parts))
     placed = placed_synapses(wiring, quantum, seed, parts) if placed is None else placed
-    sums.add(wiring, placed.loads, placed.rounded, placed.about.entries)
+    factor = reach(wiring.value_range, placed.about.least)
+    sums.add(wiring, delivered_at_most(placed.loads, factor), placed.rounded, placed.about.entries)
     return placed.synapses, placed.about

@@ -13,8 +13,10 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...errors import NetworkError
+from .graded import delivered_at_most
 from .plan import Plan, SynapsePlan
 from .plastic import PlasticPlan
+from .projections import projection_of
 from .quantum import LARGEST_SUM, ROUNDED, SMALLEST, RoundedWeightsWarning
 
 __all__ = [
@@ -50,12 +52,12 @@ def check_pending(where: str, plan: Plan, arriving: Mapping[str, Mapping[str, Ar
 
 
 def largest_load(plan: Plan, population: str, receptor: str) -> int:
-    """Return the largest sum of |weight| into a neuron, in quanta; it is added up once for each plan."""
+    """Return the largest sum of what is delivered to a neuron, in quanta; it is added up once for each plan."""
     place = population, receptor
     if place not in plan.loads:
         loads = np.zeros(plan.population(population).size, np.int64)
         for synapses in into(plan, population, receptor):
-            for targets, weights, _ in _chunks(synapses):
+            for targets, weights, _ in _chunks(plan, synapses):
                 np.add.at(loads, targets, weights)
         for plastic in plastic_into(plan, population, receptor):
             loads += plastic.loads(plan.population(population).quanta[receptor])
@@ -70,7 +72,7 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
     column[suspects] = np.arange(suspects.size)
     added = np.zeros((len(rows), suspects.size), np.int64)
     for synapses in into(plan, population, receptor):
-        for targets, weights, delays in _chunks(synapses):
+        for targets, weights, delays in _chunks(plan, synapses):
             chosen = (column[targets] >= 0) & (delays < len(rows))
             np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
     for plastic in plastic_into(plan, population, receptor):
@@ -112,13 +114,15 @@ def _delays_of(plastic: PlasticPlan) -> Array:
     return np.broadcast_to(0 if plastic.at_axon else plastic.delays.astype(np.int64), plastic.entries)
 
 
-def _chunks(synapses: SynapsePlan) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield targets, |weights| as int64 and delays of some synapses at a time."""
+def _chunks(plan: Plan, synapses: SynapsePlan) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield targets, what they deliver at most as int64 and delays of some synapses at a time."""
+    factor = plan.reach(synapses.source, projection_of(synapses).least)
     entries = synapses.targets.size
     weights, delays = (np.broadcast_to(part, entries) for part in (synapses.weights, synapses.delays))
     for begin in range(0, entries, _CHUNK):
         some = slice(begin, begin + _CHUNK)
-        yield synapses.targets[some], np.abs(weights[some].astype(np.int64)), delays[some].astype(np.int64)
+        sizes = delivered_at_most(np.abs(weights[some].astype(np.int64)), factor)
+        yield synapses.targets[some], sizes, delays[some].astype(np.int64)
 
 
 _MOST_PARTS = 1024  # into which a quantum is divided, unless by a power of two
@@ -223,9 +227,11 @@ def room_by_row(plan: Plan, place: tuple[str, str]) -> Array:
     rows = np.zeros((plan.rows(*place), plan.population(place[0]).size))
     for s in into(plan, *place):
         delays, weights = (np.broadcast_to(x, s.targets.shape) for x in (s.delays, s.weights))
+        factor = plan.reach(s.source, projection_of(s).least)
         for delay in np.unique(s.delays):
             chosen = delays == delay
-            rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), rows.shape[1])
+            sizes = delivered_at_most(np.abs(weights[chosen].astype(float)), factor)
+            rows[delay:] += np.bincount(s.targets[chosen], sizes, rows.shape[1])
     for one in plastic_into(plan, *place):
         delays, bound = _delays_of(one), one.bound(plan.population(place[0]).quanta[place[1]])
         for delay in np.unique(delays):

@@ -14,6 +14,7 @@ import numpy as np
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
 from .couplings import CouplingPlan
+from .graded import reach
 from .plastic import SPIKE, Past, PlasticPlan, pasts_of
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
@@ -178,10 +179,10 @@ class Plan:
     each thread. No result depends on it. `fingerprint` names the description, seed included, in checkpoints. `dtype`
     is that of all floats: of states, parameters, what arrives, and the rules. `given` are the receptors whose quanta
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
-    but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
-    and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
-    projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, `plastic` those
-    that change, and `couplings` carry states.
+    but for their names. `loads` are the largest sums of what is delivered to a neuron that are known, in quanta, by
+    population and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by
+    much, by projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, `plastic`
+    those that change, and `couplings` carry states.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -235,6 +236,10 @@ class Plan:
     def population(self, name: str) -> PopulationPlan:
         """Return the population of a name."""
         return next(population for population in self.populations if population.name == name)
+
+    def reach(self, source: str, least: int) -> float:
+        """Return by which factor synapses deliver more than their |weights|, of which the smallest is given."""
+        return reach(self.population(source).rule.value_range, least)
 
     def rows(self, population: str, receptor: str) -> int:
         """Return for how many steps ahead sums are held: the largest delay into a receptor, at least 1."""

@@ -14,6 +14,7 @@ from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
 from ..description.units import array_in
 from .distribution import INTEGERS, Distribution
+from .graded import finer_quantum, largest_value
 
 __all__ = [
     "LARGEST_SUM",
@@ -62,6 +63,10 @@ class Weighted(Protocol):
     def largest_sum(self) -> float:
         """The largest sum of |weight| into a neuron."""
 
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """Between which the values of spikes are; None if they have none."""
+
 
 @dataclass(frozen=True)
 class Bounded:
@@ -70,6 +75,7 @@ class Bounded:
     name: str
     largest_weight: float
     largest_sum: float
+    value_range: None = None
 
 
 class RoundedWeightsWarning(UserWarning):
@@ -108,6 +114,11 @@ def check_given_quantum(where: str, number: float, wirings: Sequence[Weighted | 
     """Raise unless a quantum that a user gave suits weights."""
     for wiring in wirings:
         largest = wiring.largest_weight
+        if (most := largest_value(wiring.value_range)) != 1 and 0 < largest * most <= number / 2:
+            raise NetworkError(
+                f"{where} is {number:g}, which rounds all that {wiring.name} delivers to 0: weights of at most "
+                f"{largest:g} times values of at most {most:g}; pass a smaller number"
+            )
         if 0 < largest <= number / 2:
             raise NetworkError(
                 f"{where} is {number:g}, which rounds all weights of {wiring.name} to 0: they are at most {largest:g}; "
@@ -131,17 +142,39 @@ def choose_quantum(
 
     In float64 weights are the same numbers of quanta, and a quantum of which all are multiples has all its digits.
 
-    With plastic projections, it is as small as the sums allow: a power of two, or else the largest number of which all
-    others are multiples divided by a power of two.
+    If some spikes have values, it is divided by a power of two, so that products of weights and values are rounded as
+    little as 32 bits allow. With plastic projections, it is as small as the sums allow: a power of two, or else the
+    largest number of which all others are multiples divided by a power of two.
     """
-    numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Distribution)]
-    given = np.concatenate([np.zeros(0), *numbers])
-    laws = [w.weights for w in wirings if isinstance(w.weights, Distribution)]
-    largest_sum = sum(w.largest_sum for w in wirings)
+    largest_sum = sum(w.largest_sum * largest_value(w.value_range) for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
     if plastic:
-        divisor = 1.0 if laws else _common_divisor(given) or 1.0
-        return _fine_quantum(divisor, largest_sum + sum(one.largest_sum for one in plastic), dtype)
+        return _fine_quantum(wirings, largest_sum + sum(one.largest_sum for one in plastic), dtype)
+    quantum = _of_weights(wirings, largest, largest_sum, dtype)
+    if largest_sum == 0 or all(w.value_range is None for w in wirings):
+        return quantum
+    quantum = finer_quantum(quantum, largest, largest_sum)
+    if largest < _FINEST * float(quantum):
+        name = max(wirings, key=lambda w: w.largest_sum * largest_value(w.value_range)).name
+        raise NetworkError(
+            f"projection {name}: weights times the largest values of spikes may add up to {largest_sum:g} in a neuron, "
+            f"{largest_sum / largest:.3g} times the largest weight, {largest:g}; sums have 32 bits, which then leave "
+            f"fewer than 8 for a weight; pass a value_range that is {_FINEST * float(quantum) / largest:.2g} times as "
+            "narrow, and larger weights for it, or fewer synapses"
+        )
+    return quantum
+
+
+def _given_and_drawn(wirings: Sequence[Weighted]) -> tuple[Array, list[Distribution]]:
+    """Return |weights| that are given, and laws of those that are drawn."""
+    numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Distribution)]
+    given = np.concatenate([np.zeros(0), *numbers])
+    return given, [w.weights for w in wirings if isinstance(w.weights, Distribution)]
+
+
+def _of_weights(wirings: Sequence[Weighted], largest: float, largest_sum: float, dtype: str) -> np.floating[Any]:
+    """Return a quantum of weights alone."""
+    given, laws = _given_and_drawn(wirings)
     if largest_sum == 0:
         return np.dtype(dtype).type(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
@@ -153,10 +186,12 @@ def choose_quantum(
     return np.dtype(dtype).type(np.float32(max(finest, largest_sum / 2**30, SMALLEST)))
 
 
-def _fine_quantum(divisor: float, largest_sum: float, dtype: str) -> np.floating[Any]:
-    """Return a number divided, or multiplied, by the power of two with which sums have about 30 bits."""
+def _fine_quantum(wirings: Sequence[Weighted], largest_sum: float, dtype: str) -> np.floating[Any]:
+    """Return 1, or what all weights are multiples of, times the power of two with which sums have about 30 bits."""
     if largest_sum == 0:
         return np.dtype(dtype).type(1)
+    given, laws = _given_and_drawn(wirings)
+    divisor = 1.0 if laws else _common_divisor(given) or 1.0
     quantum = divisor * 2.0 ** math.ceil(math.log2(largest_sum / 2**30 / divisor))
     return np.dtype(dtype).type(quantum if quantum >= SMALLEST else SMALLEST)
 

@@ -15,6 +15,7 @@ from ..description.conductances import check_sign
 from .connections import one_weight_of, order_of, weights_of
 from .distribution import Distribution
 from .drawing import Description, Placed, placed_synapses
+from .graded import delivered_at_most
 from .pending import divided, held_in, plastic_into
 from .plan import Plan, Source, SynapsePlan
 from .projections import ProjectionPlan, finer, finer_about, projection_of
@@ -43,6 +44,7 @@ class _Given:
     name: str
     weights: Array
     largest_sum: float
+    value_range: tuple[float, float] | None = None
 
     @property
     def largest_weight(self) -> float:
@@ -221,7 +223,8 @@ class Weights:
         synapses = self.base.synapses[place]
         size = self.built.population(about.target).size
         sums = _loads(synapses, np.abs(_in_place(self.built, synapses, weights)), size)
-        return _Given(about.name, weights, float(sums.max(initial=0)))
+        source = self.built.population(about.source)
+        return _Given(about.name, weights, float(sums.max(initial=0)), source.rule.value_range)
 
     def _made(self, place: int, asked: Wiring | _Given, quantum: np.floating[Any]) -> Placed:
         """Return the synapses of a projection as a build with these weights makes them."""
@@ -262,7 +265,7 @@ class Weights:
         )
 
     def _load(self, end: Receptor) -> Array:
-        """Return sums of |weight| into each neuron of a receptor, in quanta of `base`."""
+        """Return sums of what is delivered to each neuron of a receptor at most, in quanta of `base`."""
         size = self.built.population(end[0]).size
         total = np.zeros(size, np.int64)
         for place, about in enumerate(self.base.projections):
@@ -270,7 +273,8 @@ class Weights:
                 continue
             if about.name not in self._loads:
                 self._loads[about.name] = self._found_load(place, size)
-            total = total + self._loads[about.name]
+            factor = self.base.reach(about.source, about.least)
+            total = total + delivered_at_most(self._loads[about.name], factor)
         for plastic in plastic_into(self.base, *end):
             total = total + plastic.loads(self.base.population(end[0]).quanta[end[1]])
         return total

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, RuleError, UnknownNameError, did_you_mean
+from ...scalar.form import FLOATS
 from ...scalar.record import Record
 from ...scalar.trace import TracedRule, trace
 from ..description.populations import Population
@@ -33,7 +34,7 @@ def all_traced(
     for population in populations:
         groups = _examples(population)
         dtypes = [(name, type(one) is int, np.asarray(one).dtype) for group in groups for name, one in group.items()]
-        key = (id(population.rule), len(groups[0]), *dtypes)
+        key = (id(population.rule), len(groups[0]), population.value_range, *dtypes)
         if key not in known:
             known[key] = _traced(population, *groups, dtype, prints=prints)
         found[population.name] = known[key]
@@ -44,7 +45,17 @@ def _traced(population: Population, state: Examples, params: Examples, dtype: st
     receptors: list[str] = []
     while True:
         try:
-            return trace(population.rule, state, receptors, params, prints=prints, dtype=dtype)
+            traced = trace(
+                population.rule,
+                state,
+                receptors,
+                params,
+                prints=prints,
+                dtype=dtype,
+                value_range=population.value_range,
+            )
+            _check_value(population, traced)
+            return traced
         except RuleError as error:
             what, name = _missed(error)
             if what == "arriving" and name not in receptors:
@@ -54,6 +65,26 @@ def _traced(population: Population, state: Examples, params: Examples, dtype: st
             else:
                 error.args = (f"population {population.name}: {error}",)
                 raise
+
+
+def _check_value(population: Population, rule: TracedRule) -> None:
+    """Raise unless a rule whose spikes have values has a range of these, and a state that says if one is wrong."""
+    where = f"population {population.name}"
+    if rule.value and rule.value_range is None:
+        raise NetworkError(
+            f"{where}: its rule {rule.name} returns the value of its spike, and sums must be bounded; pass "
+            "value_range=(low, high), the smallest and the largest value"
+        )
+    if rule.value_range is not None and not rule.value:
+        raise NetworkError(
+            f"{where}: has value_range={rule.value_range}, but its rule {rule.name} returns no value; return "
+            "{'spike': ..., 'value': ...} beside the state, or leave value_range out"
+        )
+    if rule.value and not any(name.dtype in FLOATS for name in rule.states):
+        raise NetworkError(
+            f"{where}: its rule {rule.name} returns the value of its spike, and has no float state, which becomes NaN "
+            "if the value is not in value_range; store the value in a state, such as s.replace(value=...)"
+        )
 
 
 def _missed(error: RuleError) -> tuple[str, str]:

@@ -57,6 +57,11 @@ class Wiring:
         return self.projection.source.size, self.projection.target.size
 
     @property
+    def value_range(self) -> tuple[float, float] | None:
+        """Between which the values of spikes are; None if they have none."""
+        return self.projection.source.value_range
+
+    @property
     def expected(self) -> float:
         """How many synapses there are; of those that are drawn with a probability, the mean."""
         sources, targets = self.shape

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import jax
@@ -53,6 +54,11 @@ class Component:
     def timeless(self) -> bool:
         """Whether no step depends on another one: no state, no random numbers, and no synapses within it."""
         return not self.products and not self.couplings and not any(p.state or p.rule.random for p in self.populations)
+
+    @cached_property
+    def graded(self) -> frozenset[str]:
+        """The populations whose spikes have values: what they send are these, or 0."""
+        return frozenset(p.name for p in self.populations if p.rule.value)
 
     def size(self, population: str) -> int:
         """Return how many neurons a population has."""
@@ -106,7 +112,7 @@ class Ran:
     """What a run of a component returns.
 
     Attributes:
-        spikes: By population of `Component.sends`, floats (steps, neurons): 1 or 0.
+        spikes: By population of `Component.sends`, floats (steps, neurons): 1, or the value of a spike, or 0.
         last: By population, floats (depth, neurons): its spikes in the last steps, the latest one last, where depth is
             `Component.depth`; 0 before the first step. Populations of depth 0 are missing.
         rows: What each step gives, by label, (steps, ...); see `Outputs.row`.

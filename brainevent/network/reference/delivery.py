@@ -23,7 +23,7 @@ class Delivery:
     """The synapses of one projection, in the order of the plan.
 
     `starts` are those of the sources' rows; `delays` are the different delays, ascending; `which` is each synapse's
-    place among them.
+    place among them. If they are `graded`, spikes are multiplied with their values.
     """
 
     synapses: SynapsePlan
@@ -32,9 +32,12 @@ class Delivery:
     starts: Array
     delays: Array
     which: Array
+    graded: bool = False
 
     def added(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
         """Add what spikes (sources,) of a turn send to a ring (rows, neurons), in whose dtype the weights are."""
+        if self.graded:
+            return self._rounded(ring, spikes, weights, turn)
         if ring.dtype != np.int32 and len(self.delays) * self.neurons < _INDICES:
             return self._product(ring, spikes, weights, turn)
         return self._scatter(ring, spikes, weights, turn)
@@ -49,9 +52,20 @@ class Delivery:
 
     def _scatter(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
         """Visit all synapses: products of integers, and matrices of 2^31 columns and more, are not offered."""
-        sources = np.repeat(np.arange(self.sources), np.diff(self.starts))
+        return self._scattered(ring, weights * spikes[self._sources].astype(ring.dtype), turn)
+
+    def _rounded(self, ring: Array, values: Array, weights: Array, turn: Array) -> Array:
+        """Visit all synapses: each delivers its weight times the value of a spike, a whole number of quanta."""
+        amounts = jnp.rint(weights.astype(values.dtype) * values[self._sources])
+        return self._scattered(ring, amounts.astype(ring.dtype), turn)
+
+    @property
+    def _sources(self) -> Array:
+        return np.repeat(np.arange(self.sources), np.diff(self.starts))
+
+    def _scattered(self, ring: Array, amounts: Array, turn: Array) -> Array:
         rows = (turn + self.delays[self.which]) % ring.shape[0]
-        return ring.at[rows, self.synapses.targets.astype(np.int32)].add(weights * spikes[sources].astype(ring.dtype))
+        return ring.at[rows, self.synapses.targets.astype(np.int32)].add(amounts)
 
 
 def deliveries(plan: Plan) -> list[Delivery]:
@@ -68,6 +82,7 @@ def _delivery(plan: Plan, synapses: SynapsePlan) -> Delivery:
         synapses.starts[:: plan.parts].astype(np.int32),
         delays.astype(np.int32),
         np.broadcast_to(which, synapses.targets.shape).astype(np.int32),
+        plan.population(synapses.source).rule.value,
     )
 
 

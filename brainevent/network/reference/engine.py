@@ -177,8 +177,7 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
 
     Weights are those of all projections, in quanta, of any dtype, and of couplings. It returns the state after the
-    steps, what was recorded, and for each step whether all states were finite: that is only looked at if the plan asks
-    for it.
+    steps, what was recorded, and for each step whether all states were finite, as far as `check_finite` looks at them.
     """
     dtypes = dtypes_of_sums(plan)
 
@@ -190,7 +189,7 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
 
         def step(carry: Carry, turn: Array) -> tuple[Carry, Any]:
             carry, row = program.step(carry, (turn, {name: array[turn] for name, array in inputs.items()}))
-            return carry, (row, _finite(carry) if plan.check_finite else np.True_)
+            return carry, (row, _finite(plan, carry))
 
         def body(turn: Array, both: Any) -> Any:
             carry, row = step(both[0], turn)
@@ -213,8 +212,13 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     return called
 
 
-def _finite(carry: Carry) -> Array:
-    arrays = [
-        x for x in jax.tree.leaves((carry.neurons, carry.plastic.synapses)) if jnp.issubdtype(x.dtype, np.floating)
-    ]
-    return jnp.array([jnp.isfinite(x).all() for x in arrays]).all()
+def _finite(plan: Plan, carry: Carry) -> Array:
+    """Say whether no state is wrong: see `check_finite` in `run/finite.py`."""
+    found = []
+    for p in plan.populations:
+        if plan.check_finite or p.rule.value:
+            arrays = [x for x in carry.neurons[p.name].values() if jnp.issubdtype(x.dtype, np.floating)]
+            found += [(jnp.isfinite(x) if plan.check_finite else ~jnp.isnan(x)).all() for x in arrays]
+    if plan.check_finite:
+        found += [jnp.isfinite(x).all() for x in jax.tree.leaves(carry.plastic.synapses)]
+    return jnp.array(found).all() if found else np.True_

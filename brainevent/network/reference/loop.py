@@ -20,7 +20,7 @@ from .components import Component, Given, Ran
 from .outputs import Outputs
 from .products import Operand, Product, Sums, added
 from .quanta import Receptor
-from .update import updated
+from .update import Updated, updated
 
 __all__ = ["run_component"]
 
@@ -28,7 +28,7 @@ Array = Any
 _UNROLLED = 8  # turns of a loop on a GPU
 Tree = Mapping[str, Mapping[str, Array]]
 State = tuple[Tree, Array, Mapping[str, Array]]  # of neurons; the number of the step; what steps fill
-Rows = tuple[dict[str, Array], dict[str, Array]]  # spikes of populations, and what is recorded
+Rows = tuple[dict[str, Array], dict[str, Array]]  # what populations send, and what is recorded
 
 
 def run_component(component: Component, given: Given, steps: int) -> Ran:
@@ -42,18 +42,18 @@ def _at_once(component: Component, given: Given, steps: int) -> Ran:
     for p in component.populations:
         arriving = {r: _currents(component, given, (p.name, r), steps) for r in p.quanta}
         of_step = _of_arriving(component, p.name, given, given.step)
-        _, spikes[p.name] = jax.vmap(of_step, axis_size=steps)({}, arriving)
+        spikes[p.name] = jax.vmap(of_step, axis_size=steps)({}, arriving).spikes
     if given.fine is not None:
         spikes = in_place_of(given.fine, spikes)
     rows, filled = component.outputs.whole(given.filled, given.step, {}, spikes)
     return Ran({name: spikes[name] for name in component.sends}, {}, rows, filled, given.states)
 
 
-def _of_arriving(component: Component, name: str, given: Given, step: Array) -> Callable[..., tuple[Any, Array]]:
+def _of_arriving(component: Component, name: str, given: Given, step: Array) -> Callable[..., Updated]:
     """Return a step of a population as a function of its states, and of what arrives."""
     p = next(p for p in component.populations if p.name == name)
 
-    def of(states: Mapping[str, Array], arriving: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
+    def of(states: Mapping[str, Array], arriving: Mapping[str, Array]) -> Updated:
         return updated(p, states, arriving, given.params[name], step, given.keys[name], component.surrogate)
 
     return of
@@ -124,7 +124,7 @@ def _array(rate: Any) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Loop:
-    """The loop of a component, over blocks of steps. Spikes of populations in `listed` are returned.
+    """The loop of a component, over blocks of steps. What populations in `listed` send is returned.
 
     A block has as many steps as the smallest delay, or fewer: all that arrives in it is then one product.
     """
@@ -153,7 +153,7 @@ class _Loop:
             found = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), found)
         last = {name: rows.reshape(-1, c.size(name)) for name, rows in last.items()}
         spikes, recorded = found
-        recorded |= {f"{name}.spikes": spikes[name] for name in c.outputs.wanted.spikes}
+        recorded |= {f"{name}.spikes": spikes[name] for name in c.outputs.wanted.spikes if name not in c.graded}
         return Ran({name: spikes[name] for name in self.listed}, last, recorded, filled, states)
 
     @cached_property
@@ -191,25 +191,30 @@ class _Loop:
         return {place: added(sums for other, sums in parts if other == place) for place, _ in parts}
 
     def _step(self, state: State, arriving: Mapping[Receptor, Sums]) -> tuple[State, Rows]:
-        """Run a step: states, spikes, and what is recorded."""
+        """Run a step: states, what is sent, and what is recorded."""
         before, step, filled = state
-        c, neurons, spikes, carried = self.component, {}, {}, brought(self._carried, before)
+        c, neurons, spikes, sent = self.component, {}, {}, {}
+        carried = brought(self._carried, before)
         for p in c.populations:
             sums = {r: arriving.get((p.name, r), Sums()) for r in p.quanta}
             own = {r: jnp.broadcast_to(in_unit(sums[r], quantum), p.size) for r, quantum in p.quanta.items()}
             own |= {r: own[r] + carried[p.name, r] for r in own if (p.name, r) in carried}
-            neurons[p.name], spikes[p.name] = _of_arriving(c, p.name, self.given, step)(before[p.name], own)
+            neurons[p.name], spikes[p.name], sent[p.name] = _of_arriving(c, p.name, self.given, step)(
+                before[p.name], own
+            )
         filled = c.outputs.filled(filled, step, neurons, spikes)
-        return (neurons, step + np.uint32(1), filled), (spikes, self._outputs.row(neurons, spikes))
+        return (neurons, step + np.uint32(1), filled), (sent, self._outputs.row(neurons, spikes))
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The outputs without spikes, which are returned only once."""
-        return replace(self.component.outputs, wanted=replace(self.component.outputs.wanted, spikes=()))
+        """The outputs without spikes that have no values, which are returned only once."""
+        outputs = self.component.outputs
+        graded = tuple(name for name in outputs.wanted.spikes if name in self.component.graded)
+        return replace(outputs, wanted=replace(outputs.wanted, spikes=graded))
 
     def _returned(self, spikes: Mapping[str, Array], recorded: Mapping[str, Array]) -> Rows:
-        """Return the spikes that the loop returns for all steps, and what is recorded."""
-        names = {*self.listed, *self.component.outputs.wanted.spikes}
+        """Return what is sent, of those whose rows the loop returns for all steps, and what is recorded."""
+        names = {*self.listed, *(n for n in self.component.outputs.wanted.spikes if n not in self.component.graded)}
         rows = {name: rows for name, rows in spikes.items() if name in names}, dict(recorded)
         return rows if self.given.fine is None else in_place_of(self.given.fine, rows)
 

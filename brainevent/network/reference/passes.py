@@ -13,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._compat import Tracer
+from ...errors import NetworkError
 from ..plan.plan import Plan
 from ..state import NetworkState
+from ..surrogate import SpikeTimes
 from .carried import carriers
 from .components import Component, Given, Runner, components
 from .loop import in_unit
@@ -92,7 +94,7 @@ class Passes:
             shape = self.plan.rows(*one.place), one.neurons
             if not one.given:
                 whole.setdefault(one.place, jnp.zeros(shape, one.whole))
-            if one.given or one.whole == "int32":
+            if one.given or one.graded or one.whole == "int32":
                 floats.setdefault(one.place, jnp.zeros(shape, self.plan.dtype))
         return Between(jnp.asarray(state.step, np.uint32), neurons, whole, floats, self.outputs.start())
 
@@ -214,6 +216,12 @@ def passes(
 
     The weights of all couplings are among those that are given.
     """
+    graded = [p.name for p in plan.populations if p.rule.value]
+    if graded and isinstance(surrogate, SpikeTimes):
+        raise NetworkError(
+            f"simulate: spikes of {', '.join(graded)} have values, which spike_times() does not differentiate; pass "
+            "another surrogate, such as fast_sigmoid(25)"
+        )
     sums = dtypes_of_sums(plan)
     of_plan = products(plan, weights, sums, getattr(runner, "times", None))
     found = [(one, one.operand(weights.get(one.synapses.name))) for one in of_plan]

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...event.functions.csr import binary_csrmm, binary_csrmv
+from ...event.functions.csr import binary_csrmm, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
 
 __all__ = ["Product", "Sums", "added", "products"]
@@ -67,6 +67,7 @@ class Product:
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
         times: What multiplies spikes (rows, sources) with a given matrix (sources, neurons); None: `jnp.matmul`.
+        graded: Whether spikes are values: products with whole numbers of quanta are then rounded to such.
     """
 
     synapses: SynapsePlan
@@ -79,6 +80,7 @@ class Product:
     quantum: np.floating[Any]
     whole: str
     times: Callable[[Array, Array], Array] | None = None
+    graded: bool = False
 
     @property
     def place(self) -> tuple[str, str]:
@@ -228,12 +230,29 @@ class Product:
         """Return sums (count, neurons) of spikes (delays, count, sources), of all delays or of one, (1, ...)."""
         if self.given:
             return Sums(None, self._multiplied(windows, operand[0], delay, None))
+        if self.graded:
+            return Sums(self._rounded(jax.lax.stop_gradient(windows), delay), _shadow(self, delay, windows, operand))
         found = [self._multiplied(windows, plane, delay, _HIGHEST) for plane in operand]
         if self.whole != "int32":
             return Sums(found[0], None)
         digits = (one.astype(np.int32) << (self._bits * k) for k, one in enumerate(found))
         whole = functools.reduce(jnp.add, digits)
         return Sums(whole, _shadow(self, delay, windows, operand))
+
+    def _rounded(self, windows: Array, delay: int | None) -> Array:
+        """Visit all synapses: each sends its weight times a value, a whole number of quanta."""
+        chosen = slice(None) if delay is None else np.flatnonzero(self.which == delay)
+        which = self.which[chosen] if delay is None else 0
+        sources = np.repeat(np.arange(self.sources, dtype=np.int32), np.diff(self.starts))[chosen]
+        numbers, targets = self.synapses.weights, self.synapses.targets[chosen].astype(np.int32)
+        numbers = numbers if numbers.size == 1 else numbers[chosen]
+
+        def of_step(values: Array) -> Array:
+            amounts = jnp.rint(numbers.astype(self.quantum.dtype) * values[which, sources])
+            return jnp.zeros(self.neurons, self.whole).at[targets].add(amounts.astype(self.whole))
+
+        of_steps = windows.swapaxes(0, 1)
+        return of_step(of_steps[0])[None] if len(of_steps) == 1 else jax.lax.map(of_step, of_steps)
 
     def _multiplied(self, windows: Array, weights: Array, delay: int | None, precision: Any) -> Array:
         if not self.dense:
@@ -261,9 +280,11 @@ class Product:
         shape = (delays * sources, self.neurons)
         if count == 1:
             flat = windows.reshape(delays * sources)
-            return binary_csrmv(weights, targets, starts, flat, shape=shape, transpose=True)[None]
+            vector = csrmv if self.graded else binary_csrmv
+            return vector(weights, targets, starts, flat, shape=shape, transpose=True)[None]
         columns = windows.transpose(0, 2, 1).reshape(delays * sources, count)
-        return binary_csrmm(weights, targets, starts, columns, shape=shape, transpose=True).T
+        matrix = csrmm if self.graded else binary_csrmm
+        return matrix(weights, targets, starts, columns, shape=shape, transpose=True).T
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -303,7 +324,7 @@ def products(
     """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
     found = (synapses for synapses in plan.synapses if synapses.targets.size)
     made = (_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found)
-    return [replace(one, times=times) for one in made]
+    return [one if one.graded else replace(one, times=times) for one in made]
 
 
 def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Product:
@@ -319,4 +340,5 @@ def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Prod
         given,
         target.quanta[synapses.receptor],
         whole,
+        graded=plan.population(synapses.source).rule.value,
     )

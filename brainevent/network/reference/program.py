@@ -86,7 +86,7 @@ class Program:
     def step(self, carry: Carry, given: tuple[Array, Mapping[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
-        rings, neurons, spikes, events = dict(carry.rings), {}, {}, {}
+        rings, neurons, spikes, sent, events = dict(carry.rings), {}, {}, {}, {}
         (plastic, arrived), carried = self._arrived(carry, turn), brought(self.carried, carry.neurons)
         for p in self.plan.populations:
             arriving = {}
@@ -100,12 +100,12 @@ class Program:
                 if place in carried:
                     arriving[receptor] = arriving[receptor] + carried[place]
             own = carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name]
-            neurons[p.name], spikes[p.name] = updated(p, *own, self.surrogate)
+            neurons[p.name], spikes[p.name], sent[p.name] = updated(p, *own, self.surrogate)
             events[p.name] = {SPIKE: spikes[p.name], **events_of(p, self.plan.other_events[p.name], *own)}
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
-            rings[place] = delivery.added(rings[place], spikes[s.source], self.weights[s.name], turn)
+            rings[place] = delivery.added(rings[place], sent[s.source], self.weights[s.name], turn)
         plastic = self._finished(plastic, carry.step, turn, rings, neurons, events)
         all_states = {**neurons, **plastic.synapses}
         filled = self.outputs.filled(carry.filled, carry.step, all_states, spikes)

@@ -10,8 +10,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..plan.graded import delivered_at_most
 from ..plan.pending import plastic_into
 from ..plan.plan import Plan, SynapsePlan
+from ..plan.projections import projection_of
 from ..state import NetworkState
 
 __all__ = [
@@ -96,10 +98,11 @@ def is_float(x: Array) -> bool:
 
 
 def loads_of(plan: Plan, place: Receptor) -> Array:
-    """Return the sum of |weight| into each neuron of a receptor, in quanta: float64 (neurons,)."""
+    """Return the largest sum of what is delivered to each neuron of a receptor, in quanta: float64 (neurons,)."""
     loads = np.zeros(plan.population(place[0]).size)
     for s in into(plan, place):
         weights = np.abs(np.broadcast_to(s.weights, s.targets.shape).astype(float))
+        weights = delivered_at_most(weights, plan.reach(s.source, projection_of(s).least))
         loads += np.bincount(s.targets, weights, loads.size)
     for one in plastic_into(plan, *place):
         loads += one.loads(plan.population(place[0]).quanta[place[1]])

@@ -93,7 +93,8 @@ def explained(plan: Plan, backend: str) -> str:
     """Return the text of all rules; populations that share one are named together."""
     groups: list[tuple[TracedRule, list[PopulationPlan]]] = []
     for population in plan.populations:
-        same = next((members for rule, members in groups if rule.form == population.rule.form), None)
+        own = population.rule.form, population.rule.told
+        same = next((members for rule, members in groups if (rule.form, rule.told) == own), None)
         if same is None:
             groups.append((population.rule, [population]))
         else:

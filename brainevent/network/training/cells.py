@@ -62,7 +62,7 @@ class Cell:
     def forward(self) -> Form:
         """The step: its outputs are states, the spike and the residuals."""
         if self.adjoint is None:
-            return replace(self.population.rule.form, name=f"p{self.place}_forward")
+            return replace(self.population.rule.step, name=f"p{self.place}_forward")
         return self.adjoint.forward
 
     @property

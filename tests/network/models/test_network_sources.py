@@ -9,6 +9,7 @@ from one_population import run
 from quantities import u
 from scipy import stats
 
+import brainevent as be
 from brainevent.errors import NetworkError, UnknownNameError
 from brainevent.network import models
 from brainevent.network.description.network import Population
@@ -140,35 +141,81 @@ def test_a_drive_changes_neither_the_rule_nor_its_other_states():
 # Depressing and facilitating synapses.
 
 
+def closed_form(times, use, recover, facilitate):
+    """Return u x at each spike of a train, by the solution between spikes."""
+    x, u, last, released = 1.0, 0.0, 0.0, []
+    for time in times:
+        x = 1 - (1 - x) * np.exp(-(time - last) / recover)
+        u = u * np.exp(-(time - last) / facilitate) if facilitate else 0.0
+        u, last = u + use * (1 - u), time
+        released.append(u * x)
+        x -= u * x
+    return np.array(released)
+
+
 def steady(use, recover, facilitate, interval):
-    """Return u and x just before what a spike uses is taken, in a train that has gone on for ever."""
+    """Return u x in a train that has gone on for ever."""
     e, f = np.exp(-interval / recover), np.exp(-interval / facilitate) if facilitate else 0.0
     u_now = use / (1 - (1 - use) * f)
-    return u_now, (1 - e) / (1 - (1 - u_now) * e)
+    return u_now * (1 - e) / (1 - (1 - u_now) * e)
+
+
+TERMINALS = [(0.5, 20, 0), (0.1, 5, 15), (0.9, 100, 0), (0.03, 13, 53), (1.0, 10, 3)]
+
+
+def delivered(terminals, times, weights, ms=60.0, backend="interpreted"):
+    """Return the sums that targets have received, after each step, from terminals that all get the same spikes."""
+
+    def adding(s, arriving, p):
+        return s.replace(sum=s.sum + arriving.syn), s.sum > 1e9
+
+    source = models.spike_source("source", [times] * terminals[0].size, dt=DT)
+    target = be.Population("target", weights.shape[1], adding, state={"sum": 0.0})
+    wires = [be.Projection(source, t, be.connect.one_to_one(weight=1.0), into="spikes") for t in terminals]
+    wires += [be.Projection(t, target, weights, into="syn", delay=0.3) for t in terminals]
+    sim = be.Network([source, *terminals, target], wires, dt=DT).build(seed=1, backend=backend)
+    return sim.run(round(ms / DT), record="target.sum")["target.sum"]
 
 
 @pytest.mark.covering(strength=0)
-@pytest.mark.parametrize(
-    ("use", "recover", "facilitate", "interval"), [(0.5, 20, 0, 5), (0.5, 20, 0, 2), (0.1, 5, 15, 2), (0.9, 10, 0, 5)]
-)
-def test_terminals_release_what_the_model_transmits_in_the_mean(use, recover, facilitate, interval):
-    size, steps, period = 1000, round(8 * max(recover, facilitate) / DT) // 2, round(interval / DT)
-    arriving = (np.arange(steps) % period == 0).astype(float)[:, None]
-    terminals = models.tsodyks_markram("t", size, use=use, tau_recover=recover, tau_facilitate=facilitate)
-    result = run(terminals, steps, ("x", "u"), spikes=arriving)
-    arrived = arriving[:, 0] > 0
-    assert not result.spikes[~arrived].any()
-    u_now, x_before = steady(use, recover, facilitate, interval)
-    last = np.flatnonzero(arrived)[-1]
-    assert result.states["u"][last, 0] == pytest.approx(u_now, rel=1e-3)
-    assert result.states["x"][last, 0] == pytest.approx(x_before * (1 - u_now), rel=0.04)
-    released = result.spikes[arrived]
-    u = result.states["u"][arrived][:, 0].astype(float)
-    share = result.states["x"][arrived][:, 0] * u / (1 - u)
-    assert share[0] == pytest.approx(use)
-    for k, p in enumerate(share):
-        assert chance_of(released[k].mean(), p, np.sqrt(p * (1 - p) / size)) > SURE
-    assert share[-1] == pytest.approx(u_now * x_before, rel=0.04)
+@pytest.mark.parametrize("backend", ["interpreted", "numba", "jax"])
+@pytest.mark.parametrize(("use", "recover", "facilitate"), TERMINALS)
+def test_synapses_deliver_the_closed_solution_to_any_number_of_targets(use, recover, facilitate, backend):
+    times = np.cumsum(np.random.default_rng(0).integers(1, 80, 14)) * DT
+    weights = np.array([[1.0, -2.0, 0.25], [0.5, 3.0, 0.0]])
+    terminals = models.tsodyks_markram("t", 2, use=use, tau_recover=recover, tau_facilitate=facilitate)
+    sums = delivered([terminals], times, weights, 80, backend)
+    released = closed_form(times, use, recover, facilitate)
+    arrivals = np.rint(times / DT).astype(int) + 1 + 3  # one step to the terminal, three to the target
+    np.testing.assert_allclose(
+        np.diff(sums, axis=0)[arrivals - 1], np.outer(released, weights.sum(0)), rtol=3e-5, atol=3e-6
+    )
+    np.testing.assert_allclose(sums[-1], released.sum() * weights.sum(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("use", "recover", "facilitate"), TERMINALS)
+def test_a_long_train_settles_at_the_closed_solution(use, recover, facilitate):
+    steps = 40 * round(8 * max(recover, facilitate, 20) / 4)
+    arriving = (np.arange(steps) % 40 == 0).astype(float)[:, None]
+    terminals = models.tsodyks_markram("t", 1, use=use, tau_recover=recover, tau_facilitate=facilitate)
+    states = run(terminals, steps, ("x", "u"), spikes=arriving).states
+    before = 1 - (1 - states["x"][steps - 41, 0]) * np.exp(-DT / recover)
+    assert states["u"][steps - 40, 0] * before == pytest.approx(steady(use, recover, facilitate, 4.0), rel=1e-3)
+    assert 0 <= states["x"].min() <= states["x"].max() <= 1
+    assert 0 <= states["u"].min() <= states["u"].max() <= 1
+
+
+def test_terminals_of_several_kinds_of_one_source():
+    """Each kind of targets of a neuron has terminals with its own parameters."""
+    times, weights = np.arange(1, 50, 7.0), np.array([[2.0]])
+    kinds = {"depressing": (0.5, 100, 0), "facilitating": (0.1, 20, 50)}
+    terminals = [
+        models.tsodyks_markram(name, 1, use=use, tau_recover=recover, tau_facilitate=facilitate)
+        for name, (use, recover, facilitate) in kinds.items()
+    ]
+    sums = delivered(terminals, times, weights)
+    expected = sum(2.0 * closed_form(times, *kind).sum() for kind in kinds.values())
+    assert sums[-1, 0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_terminal_recovers():
@@ -200,6 +247,8 @@ def test_a_terminal_recovers():
         (lambda: models.spike_source("s", [[], [1, 1.01]]), r"s: neuron 1 has two spikes in step 10"),
         (lambda: models.spike_source("s", [[-1]]), r"s: times\[0\] is -1.0; it must be 0 or more"),
         (lambda: models.tsodyks_markram("t", 1, tau_recover=0), r"t: tau_recover is 0.0; it must be above 0"),
+        (lambda: models.tsodyks_markram("t", 1, use=1.5), r"t: use is 1.5; it must be from 0 to 1"),
+        (lambda: models.tsodyks_markram("t", 1, use=be.uniform(-0.1, 0.5)), r"t: use is uniform.*; it must be from 0"),
         (lambda: models.noise_current(probe(1), sd=1, tau=-1), r"n: tau is -1.0; it must be 0 or more"),
         (
             lambda: models.step_current(models.relay("r", 1), amplitude=1, start=0, stop=1),
