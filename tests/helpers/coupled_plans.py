@@ -53,15 +53,15 @@ def coupling(source, target, entries, *, receptor="gap", state="v", difference=F
     return CouplingPlan(*names, sources, targets, weights.astype(source.rule.dtype), target.size)
 
 
-def couplings(a, b):
+def couplings(a, b, times=1):
     """Return couplings of every kind between two populations: two of them, and spikes, meet in one receptor."""
     return (
-        coupling(a, a, 200, difference=True, seed=1),
-        coupling(b, a, 90, state="u", one=True, seed=2),
-        coupling(a, b, 150, receptor="syn", seed=3),
-        coupling(b, b, 60, receptor="syn", state="u", difference=True, one=True, seed=4),
+        coupling(a, a, 200 * times, difference=True, seed=1),
+        coupling(b, a, 90 * times, state="u", one=True, seed=2),
+        coupling(a, b, 150 * times, receptor="syn", seed=3),
+        coupling(b, b, 60 * times, receptor="syn", state="u", difference=True, one=True, seed=4),
         coupling(a, b, 0, seed=5),
-        coupling(a, a, 80, receptor="syn", state="u", difference=True, seed=6, number=2),
+        coupling(a, a, 80 * times, receptor="syn", state="u", difference=True, seed=6, number=2),
     )
 
 

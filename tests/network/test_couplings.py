@@ -71,10 +71,10 @@ def compare_from(engine, plan):
 def test_threads_wait_for_the_states_of_others():
     """In many steps of many neurons, where threads run ahead of each other by a step."""
     a, b = coupled_plans.population("a", 1500, 1), coupled_plans.population("b", 400, 2)
-    joined = (coupling(a, a, 9000, difference=True, seed=1), coupling(a, b, 4000, state="u", seed=2))
+    joined = coupled_plans.couplings(a, b, times=40)
     states = []
     for parts in (1, 2, 5):
-        engine = NumbaEngine(dataclasses.replace(plan_of([b, a], [], parts), couplings=(*joined, coupling(b, a, 900))))
+        engine = NumbaEngine(dataclasses.replace(plan_of([a, b], [], parts), couplings=joined))
         engine.run(500, Wanted(), {})
         states.append(engine.state)
     assert lively(states[0])
