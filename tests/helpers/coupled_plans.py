@@ -46,22 +46,22 @@ def coupling(source, target, entries, *, receptor="gap", state="v", difference=F
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, source.size, entries), rng.integers(0, target.size, entries)
     order = np.lexsort(ends[::-1])
-    weights = rng.normal(0, 0.1, 1 if one else entries)
+    weights = rng.normal(0, 0.02, 1 if one else entries)
     name = f"{source.name}=>{target.name}.{receptor}#{number}"
     names = name, source.name, target.name, receptor, state, difference
     sources, targets = (end[order].astype(np.int32) for end in ends)
     return CouplingPlan(*names, sources, targets, weights.astype(source.rule.dtype), target.size)
 
 
-def couplings(a, b):
+def couplings(a, b, times=1):
     """Return couplings of every kind between two populations: two of them, and spikes, meet in one receptor."""
     return (
-        coupling(a, a, 200, difference=True, seed=1),
-        coupling(b, a, 90, state="u", one=True, seed=2),
-        coupling(a, b, 150, receptor="syn", seed=3),
-        coupling(b, b, 60, receptor="syn", state="u", difference=True, one=True, seed=4),
+        coupling(a, a, 200 * times, difference=True, seed=1),
+        coupling(b, a, 90 * times, state="u", one=True, seed=2),
+        coupling(a, b, 150 * times, receptor="syn", seed=3),
+        coupling(b, b, 60 * times, receptor="syn", state="u", difference=True, one=True, seed=4),
         coupling(a, b, 0, seed=5),
-        coupling(a, a, 80, receptor="syn", state="u", difference=True, seed=6, number=2),
+        coupling(a, a, 80 * times, receptor="syn", state="u", difference=True, seed=6, number=2),
     )
 
 
@@ -80,6 +80,12 @@ def inputs(steps):
         ("a", "gap"): rng.normal(0, 1, (steps, 37)).astype(np.float32),
         ("b", "syn"): np.ones((steps, 1), np.float32),
     }
+
+
+def lively(state):
+    """Say whether all neurons have states that differ, and are finite: else other bits would not be seen."""
+    values = np.concatenate([own["u"] for own in state.neurons.values()])
+    return bool(np.isfinite(values).all() and np.unique(values).size > 0.9 * values.size)
 
 
 def by_hand(couplings, neurons):

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 from beside_interpreter import compare, equal, plan_of
-from coupled_plans import RECORDED, by_hand, coupling, inputs
+from coupled_plans import RECORDED, by_hand, coupling, inputs, lively
 
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.memory import Memory
@@ -54,6 +54,7 @@ def test_native_code_has_the_bits_of_the_interpreter(parts):
     engine = NumbaEngine(plan)
     (first, *_) = compare(engine, [1, 30, 29], RECORDED, inputs(60))
     assert first.samples["a.v"].shape == (1, 37)
+    assert lively(engine.state)
     compare_from(engine, plan)
 
 
@@ -65,6 +66,20 @@ def compare_from(engine, plan):
         one.load(state)
         one.run(11, RECORDED, {})
     equal(alone.state, theirs.state)
+
+
+def test_threads_wait_for_the_states_of_others():
+    """In many steps of many neurons, where threads run ahead of each other by a step."""
+    a, b = coupled_plans.population("a", 1500, 1), coupled_plans.population("b", 400, 2)
+    joined = coupled_plans.couplings(a, b, times=40)
+    states = []
+    for parts in (1, 2, 5):
+        engine = NumbaEngine(dataclasses.replace(plan_of([a, b], [], parts), couplings=joined))
+        engine.run(500, Wanted(), {})
+        states.append(engine.state)
+    assert lively(states[0])
+    for state in states[1:]:
+        equal(state, states[0])
 
 
 def test_sums_of_neurons_without_synapses_are_added_too():

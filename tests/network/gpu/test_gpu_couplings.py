@@ -12,7 +12,7 @@ import test_gpu_couplings_pretended as pretended
 import test_network_drawing as drawn
 import test_network_in_jax as in_jax
 from beside_interpreter import compare, equal, plan_of
-from coupled_plans import RECORDED, coupling, inputs, population
+from coupled_plans import RECORDED, coupling, inputs, lively, population
 
 import brainevent as be
 from brainevent.network.cpu.engine import NumbaEngine
@@ -30,6 +30,7 @@ pytest.importorskip("cuda.bindings.nvrtc")
 def test_it_equals_the_interpreter(blocks, shared_bytes):
     engine = CudaEngine(coupled_plans.plan(), blocks=blocks, shared_bytes=shared_bytes)
     compare(engine, [1, 57, 142], RECORDED, inputs(200))
+    assert lively(engine.state)
 
 
 def large(size, entries):
@@ -48,6 +49,7 @@ def test_many_neurons_for_many_steps(monkeypatch, most, blocks):
     for steps in (1, 2000):
         equal(*(one.run(steps, Wanted(("a",), (), ("b",)), {}).spikes for one in (ours, theirs)))
     equal(ours.state, theirs.state)
+    assert lively(ours.state)
 
 
 def test_within_programs_of_jax():

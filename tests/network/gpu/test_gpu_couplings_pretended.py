@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import test_network_in_jax as in_jax
 from beside_interpreter import compare, equal, plan_of
-from coupled_plans import RECORDED, coupling, inputs, population
+from coupled_plans import RECORDED, coupling, inputs, lively, population
 from ptx import ptx_of
 from test_network_gpu import SMALL, engine_of
 
@@ -29,6 +29,7 @@ def test_it_equals_the_interpreter(blocks, shared_bytes):
     engine = engine_of(coupled_plans.plan(), blocks, shared_bytes)
     assert not engine.shape.structure.cluster  # its blocks do not read what others wrote to memory
     compare(engine, [1, 30, 9], RECORDED, inputs(40))
+    assert lively(engine.state)
     state = dataclasses.replace(engine.state, step=np.uint32(40))
     for _ in range(2):  # from the same step again, which the memory has seen
         engine.load(state)
@@ -48,6 +49,7 @@ def test_more_neurons_than_threads(monkeypatch, most, blocks):
     assert bool(engine.shape.structure.cells) == (most > 0)
     assert not engine.shape.structure.in_registers
     compare(engine, [1, 4], Wanted(("a",)))
+    assert lively(engine.state)
 
 
 def test_a_launch_ends_after_a_while(monkeypatch):
