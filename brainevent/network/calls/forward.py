@@ -14,8 +14,8 @@ import numpy as np
 from ..._compat import canonical
 from ...errors import NetworkError, ShapeError
 from ...scalar.poisson_table import PoissonDraw
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan, PopulationPlan
-from ..reference.params import as_numbers
 
 __all__ = ["checked_params", "refuse_derivatives"]
 

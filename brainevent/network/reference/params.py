@@ -9,9 +9,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import Tracer
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan
 
 __all__ = [
@@ -102,30 +102,6 @@ def check_name(where: str, name: str, names: Iterable[str]) -> None:
     if name not in names:
         guess = did_you_mean(name, names)
         raise UnknownNameError(f"simulate: {where} has no {name!r}{guess}; names: {', '.join(names) or 'none'}")
-
-
-_KINDS = {"b": (np.bool_,), "i": (np.bool_, np.integer), "f": (np.bool_, np.integer, np.floating)}
-_SAID = {"b": "booleans", "i": "integers", "f": "real numbers"}
-
-
-def as_numbers(where: str, value: Any, dtype: Any) -> Array:
-    """Return numbers in a dtype of the form; raise if they would be others, but for rounding, as far as that is known.
-
-    NaN and infinite numbers stay.
-    """
-    dtype = np.dtype(dtype)
-    found = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
-    kind = dtype.kind.replace("u", "i")
-    if not any(jnp.issubdtype(found, one) for one in _KINDS[kind]):
-        raise NetworkError(f"simulate: {where} is {found}; pass {_SAID[kind]}, which become {dtype}")
-    if found != dtype and not isinstance(value, Tracer):
-        numbers = np.asarray(value)
-        with np.errstate(over="ignore"):
-            new = numbers.astype(dtype)
-        beyond = np.isinf(new) & ~np.isinf(numbers) if kind == "f" else new != numbers
-        if beyond.any():
-            raise NetworkError(f"simulate: {where}: {numbers[beyond][0]} does not fit in {dtype}; pass numbers that do")
-    return jnp.asarray(value, dtype)
 
 
 def _check_plain(where: str, value: Any) -> None:

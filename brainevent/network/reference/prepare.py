@@ -11,11 +11,12 @@ import numpy as np
 
 from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan
 from ..state import NetworkState
 from .delivery import deliveries
 from .outputs import Outputs
-from .params import as_numbers, check_mapping, check_name
+from .params import check_mapping, check_name
 from .program import Program
 from .quanta import Receptor
 

@@ -129,10 +129,7 @@ def simulate(
         20
     """
     steps = checked_count("steps", steps)
-    if surrogate is not None and not callable(surrogate):
-        raise NetworkError(
-            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
-        )
+    _check_surrogate(surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
     if _runs_as_built(sim, (state, params, inputs)):
         return _natively(sim, state, params, steps, inputs or {}, record, keys)
@@ -167,6 +164,13 @@ def simulate(
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
         return placed(run, asked, state)(state, neurons, weights, given, keys or {})
+
+
+def _check_surrogate(surrogate: Any) -> None:
+    if surrogate is not None and not callable(surrogate):
+        raise NetworkError(
+            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
+        )
 
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
