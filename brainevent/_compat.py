@@ -54,6 +54,7 @@ __all__ = [
     "bind_equation",
     "call_site_last",
     "calls_python",
+    "canonical",
     "closed_jaxpr",
     "code_of",
     "custom_call_targets",
@@ -523,6 +524,11 @@ def is_traced(x: Any) -> bool:
 def is_differentiated(x: Any) -> bool:
     """Say whether JAX differentiates with respect to an array here; within `jax.jit` it may do so later, unseen."""
     return isinstance(_unmapped(x), _DIFFERENTIATED)
+
+
+def canonical(x: Any) -> Any:
+    """Return an array for `jax.custom_jvp`: within `jax.jit`, one that `jax.vmap` maps must not be of NumPy."""
+    return x if isinstance(_unmapped(x), (Tracer, jax.Array)) or not isinstance(x, Tracer) else jax.numpy.array(x)
 
 
 def _unmapped(x: Any) -> Any:

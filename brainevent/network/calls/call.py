@@ -25,6 +25,7 @@ from ..plan.replaced import Weights
 from ..run.checked import checked_weights
 from ..run.recorded import Wanted
 from ..state import NetworkState
+from .forward import refuse_derivatives
 from .rebuilds import Places, Rebuilds, Rebuilt, Resident
 from .sweep import swept
 
@@ -146,6 +147,8 @@ def placed(engine: Engine, now: Weights, replaced: Mapping[str, Array], state: N
             f"simulate: the quanta of the state are {quanta}; pass a state of this network, or quanta=None"
         )
     sums = {place: state.arriving[place[0]][place[1]] for place in now.plan.receptors()}
+    # before they become whole numbers, which have no derivatives
+    sums = {place: refuse_derivatives(engine.name, x) if isinstance(x, Tracer) else x for place, x in sums.items()}
     known = {place: one if isinstance(one, Tracer) else _whole(place, np.asarray(one)) for place, one in sums.items()}
     traced = [place for place, one in known.items() if isinstance(one, Tracer)]
     rebuilt = engine.rebuilds.of(now, replaced, lambda: _made(now, replaced)) if replaced else None

@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._compat import canonical
 from ...errors import NetworkError, ShapeError
 from ...scalar.poisson_table import PoissonDraw
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan, PopulationPlan
 
 __all__ = ["checked_params", "refuse_derivatives"]
@@ -48,7 +50,7 @@ def _checked_param(population: PopulationPlan, means: set[str], key: str, value:
             "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
             f'an array of means ({population.size},), or with backend="jax"; sim.sweep varies such a mean as well'
         )
-    return jnp.broadcast_to(jnp.asarray(value, built.dtype), np.shape(built))
+    return jnp.broadcast_to(as_numbers(where.removeprefix("simulate: "), value, built.dtype), np.shape(built))
 
 
 def _of_means(population: PopulationPlan, drawn: Sequence[PoissonDraw]) -> set[str]:
@@ -79,5 +81,6 @@ def _raises(backend: str, primals: Any, tangents: Any) -> Any:
 def refuse_derivatives(backend: str, tree: Any) -> Any:
     """Return arrays that raise when they are differentiated."""
     return jax.tree.map(
-        lambda x: _undifferentiated(backend, x) if jnp.issubdtype(jnp.result_type(x), np.floating) else x, tree
+        lambda x: _undifferentiated(backend, canonical(x)) if jnp.issubdtype(jnp.result_type(x), np.floating) else x,
+        tree,
     )

@@ -13,12 +13,13 @@ import numpy as np
 from ..._compat import Tracer
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
 from ..state import NetworkState
 
-__all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "loop_of", "neuron_params"]
-__all__ += ["plastic_params", "with_initial_weights"]
+__all__ = ["as_numbers", "check_mapping", "check_name", "check_names", "given_weights", "initial_params", "loop_of"]
+__all__ += ["neuron_params", "plastic_params", "with_initial_weights"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -53,7 +54,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
     result = {p.name: dict(p.params) for p in plan.populations}
     for p in plan.populations:
         own = params.get(p.name, {})
-        given = {key: jnp.asarray(value, p.params[key].dtype) for key, value in own.items()}
+        given = {key: as_numbers(f"params[{p.name!r}][{key!r}]", x, p.params[key].dtype) for key, x in own.items()}
         for key, value in given.items():
             _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
         result[p.name] |= given

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
+from ..plan.numbers import as_numbers
 from ..plan.plan import Plan
 from ..state import GROUPS, NetworkState, initial_state
 from ..surrogate import SpikeTimes, Surrogate
@@ -60,6 +61,7 @@ def check_keys(plan: Plan, keys: Mapping[str, Array]) -> None:
         check_name("keys", name, [p.name for p in plan.populations])
         if jnp.shape(keys[name]) != (2,):
             raise ShapeError(f"simulate: keys[{name!r}] has shape {jnp.shape(keys[name])}; pass uint32 (2,)")
+        as_numbers(f"keys[{name!r}]", keys[name], np.uint32)
 
 
 def checked_count(what: str, value: Any) -> int:
@@ -76,7 +78,7 @@ def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[
     sizes = {f"{name}.{receptor}": plan.population(name).size for name, receptor in plan.receptors()}
     for name in inputs:
         check_name("inputs", name, sizes)
-    arrays = {name: jnp.asarray(array, plan.dtype) for name, array in inputs.items()}
+    arrays = {name: as_numbers(f"inputs[{name!r}]", array, plan.dtype) for name, array in inputs.items()}
     arrays = {name: array[:, None] if array.ndim == 1 else array for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.shape not in ((steps, sizes[name]), (steps, 1)):
@@ -111,6 +113,11 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
                     f"simulate: state.{where} has the shapes {found}, but this network has {expected}; "
                     "pass a state of this network"
                 )
+        for key, array in p.state.items():
+            as_numbers(f"state.neurons[{p.name!r}][{key!r}]", state.neurons[p.name][key], array.dtype)
+    if jnp.shape(state.step):
+        raise ShapeError(f"simulate: state.step has shape {jnp.shape(state.step)}; pass one number, ()")
+    as_numbers("state.step", state.step, np.uint32)
     _check_plastic(plan, state)
     return state
 

@@ -17,7 +17,7 @@ import numpy as np
 from ...event.functions.csr import binary_csrmm, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
 
-__all__ = ["Product", "Sums", "added", "products"]
+__all__ = ["Product", "Sums", "added", "along", "products"]
 
 Array = Any
 Operand = tuple[Array, ...]
@@ -47,6 +47,15 @@ def added(sums: Iterable[Sums]) -> Sums:
         whole = one.whole if whole is None else whole if one.whole is None else whole + one.whole
         floats = one.floats if floats is None else floats if one.floats is None else floats + one.floats
     return Sums(whole, floats)
+
+
+def along(x: Array, other: Array) -> Array:
+    """Return x, which `jax.vmap` maps wherever it maps another array of a shape that broadcasts to that of x.
+
+    In programs that `jax.jit` or a loop has traced, JAX takes the batch of a tangent from the result of a
+    `jax.custom_jvp`, so a result must depend on all that its tangent depends on.
+    """
+    return jnp.where(jnp.isnan(other), x, x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,7 +299,7 @@ class Product:
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _shadow(product: Product, delay: int | None, windows: Array, operand: Operand) -> Array:
     """Return zeros in place of sums of integers, which have no derivatives: this has those by the spikes."""
-    return jnp.zeros((windows.shape[1], product.neurons), product.quantum.dtype)
+    return along(jnp.zeros((windows.shape[1], product.neurons), product.quantum.dtype), windows[0, :, :1])
 
 
 @_shadow.defjvp

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from ..._compat import is_differentiated, is_traced
+from ..._compat import canonical, is_differentiated, is_traced
 from ...errors import NetworkError
 from ...typing import PyTree
 from ..engines import engine_name
@@ -136,14 +136,14 @@ def simulate(
         >>> int(state.step)
         20
     """
+    steps = checked_count("steps", steps)
     check_surrogate("simulate", surrogate)
+    every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
     if _runs_as_built(sim, (state, params, inputs)):
         return _natively(sim, state, params, steps, inputs or {}, record, keys)
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
-    steps = checked_count("steps", steps)
     _check_reach(plan, surrogate)
-    every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
         state: NetworkState,
@@ -167,6 +167,7 @@ def simulate(
     _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
     check_outputs(plan, asked, steps, (state, params, inputs, keys))
+    state, params, inputs, keys = jax.tree.map(canonical, (state, params, inputs, keys))
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
         neurons, weights = neuron_params(plan, params) | plastic_params(plan, params), given_weights(plan, params)
@@ -217,7 +218,6 @@ def _natively(
             'build the network with backend="jax"'
         )
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
-    steps = checked_count("steps", steps)
     _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
     check_keys(plan, keys or {})

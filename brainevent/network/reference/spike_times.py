@@ -15,6 +15,7 @@ from ...scalar.margin import with_margin
 from ...scalar.trace import flat_rule
 from ..plan.plan import PopulationPlan
 from ..surrogate import SpikeTimes
+from .products import along
 
 __all__ = ["ECHO", "MARGIN", "at_first", "timed"]
 
@@ -90,7 +91,7 @@ def _margin_of(flat: Any) -> Any:
 @jax.custom_jvp
 def _moved(new: list[Array], floats: Array, echo: Array, margin: Array, spike: Any) -> tuple[list[Array], Array, Array]:
     """Return states, spikes, and the echo, which is zero: derivatives alone differ."""
-    return new, floats, jnp.zeros_like(echo)
+    return [along(x, margin) for x in new], along(floats, margin), along(jnp.zeros_like(echo), margin)
 
 
 @_moved.defjvp

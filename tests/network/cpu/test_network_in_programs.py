@@ -149,7 +149,29 @@ def last_of(sim, params, rows=None):
     return be.simulate(sim, sim.state, params, 2, inputs, record="E.v")[1]["E.v"].sum()
 
 
+def pending_of(sim, sums):
+    state = dataclasses.replace(
+        sim.state, arriving={**sim.state.arriving, "E": {**sim.state.arriving["E"], "syn": sums}}
+    )
+    return be.simulate(sim, state, {}, 2, record="E.v")[1]["E.v"].sum()
+
+
 REFUSED = {
+    "a derivative of a program by pending input": (
+        lambda sim: jax.grad(jax.jit(lambda x: pending_of(sim, x)))(sim.state.with_floats().arriving["E"]["syn"]),
+        NetworkError,
+        "has no derivatives, since all its weights are known and jax.jit traced it without one",
+    ),
+    "a float for an integer": (
+        lambda sim: be.simulate(sim, sim.state, {}, 2, keys={"E": np.array([1.5, 2.0])}),
+        NetworkError,
+        "simulate: keys['E'] is float64; pass integers, which become uint32",
+    ),
+    "a surrogate": (
+        lambda sim: be.simulate(sim, sim.state, {}, 2, surrogate=3),
+        NetworkError,
+        "simulate: surrogate is 3; pass a function of the margin",
+    ),
     "a derivative of a program": (
         lambda sim: jax.grad(jax.jit(lambda x: last_of(sim, {"E": {"drive": x}})))(0.1),
         NetworkError,

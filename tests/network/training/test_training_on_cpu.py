@@ -220,6 +220,28 @@ def test_forward_mode_and_second_derivatives_are_refused(sim):
         jax.grad(lambda x: jax.grad(run)(x).sum())(inputs)
 
 
+def alike(s, arriving, p):
+    v = p.keep * s.v + arriving.syn
+    spike = v > p.keep_0
+    return s.replace(v=jnp.where(spike, 0.0, v)), spike
+
+
+def test_names_of_parameters_may_be_alike():
+    cells = be.Population("a", 5, alike, state={"v": 0.0}, params={"keep": 0.9, "keep_0": np.linspace(0.8, 1.2, 5)})
+    weights = matrix(np.random.default_rng(0), 5, 5)
+    network = be.Network([cells], [be.Projection(cells, cells, weights, into="syn")], dt=1.0)
+    inputs = {"a.syn": np.full((STEPS, 5), 0.3, F)}
+
+    def gradients(backend):
+        sim = network.build(seed=0, backend=backend)
+        total = lambda p: be.simulate(sim, sim.state, p, STEPS, inputs, "a.v", SURROGATE)[1]["a.v"].sum()
+        return jax.jit(jax.grad(total))({"a": sim.params["a"], "a->a.syn": sim.params["a->a.syn"]})
+
+    ours, theirs = gradients("numba"), gradients("jax")
+    assert abs(theirs["a"]["keep_0"]).max() > 0.1
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), ours, theirs)
+
+
 def looping(s, arriving, p):
     v = lax.while_loop(lambda v: v > 2, lambda v: v * 0.5, s.v * p.keep + arriving.syn)
     return s.replace(v=jnp.where(v > 1, 0.0, v)), v > 1

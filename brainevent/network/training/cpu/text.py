@@ -45,7 +45,7 @@ def _values(cell: Cell, form: Form, arrays: dict[str, str], scalars: Collection[
     rule, p = cell.population.rule, cell.place
     values = dict(arrays)
     for key, name in cell.params.items():
-        values[name.text] = f"q{p}_{key}_0" if f"q{p}_{key}" in scalars else f"q{p}_{key}[k]"
+        values[name.text] = f"all_{key}" if f"q{p}_{key}" in scalars else f"q{p}_{key}[k]"
     of_random = ("np.uint32(k)", "now", "key[0]", "key[1]")
     values |= {name.text: one for name, one in zip(rule.random, of_random, strict=False)}
     return [values[name.text] for name in form.inputs]
@@ -62,8 +62,8 @@ def _loop(name: str, head: Iterable[str], before: Iterable[str], body: Iterable[
 
 
 def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
-    labels = [f"q{cell.place}_{key}" for key in cell.params]
-    return [f"{label}_0 = {label}[0]" for label in labels if label in scalars]
+    labels = {key: f"q{cell.place}_{key}" for key in cell.params}
+    return [f"all_{key} = {label}[0]" for key, label in labels.items() if label in scalars]
 
 
 def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of batches in compiled programs; numbers that would become others."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import brainevent as be
+from brainevent.errors import NetworkError, ShapeError
+
+STEPS, SIZE = 6, 4
+RNG = np.random.default_rng(0)
+SAMPLES = RNG.uniform(0, 0.9, (2, STEPS, SIZE)).astype(np.float32)  # of NumPy: constants of the programs below
+
+
+def cell(s, arriving, p):
+    i = 0.8 * s.i + arriving.syn
+    v = 0.5 * s.v + 0.5 * i
+    spike = v >= p.threshold
+    return s.replace(v=jnp.where(spike, 0.0, v), i=i, still=0.5 * s.still, count=s.count + p.much), spike
+
+
+@functools.cache
+def made():
+    state, params = {"v": 0.0, "i": 0.0, "still": 1.0, "count": 0}, {"threshold": 0.5, "much": 2}
+    a, b = (be.Population(name, SIZE, cell, state=state, params=params) for name in "ab")
+    # of sizes that differ so much that sums are integers
+    weights = RNG.normal(0, 1, (SIZE, SIZE)) * 10.0 ** RNG.uniform(-4, 0, (SIZE, SIZE))
+    projections = [
+        be.Projection(a, b, weights, into="syn", delay=2.0),
+        be.Projection(a, a, np.abs(weights), into="syn"),
+    ]
+    return be.Network([a, b], projections, dt=1.0).build(backend="jax", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "chunk"), [(be.surrogate.fast_sigmoid(2), None), (be.surrogate.spike_times(), 2)]
+)
+def test_a_compiled_batch_has_the_gradient_of_its_elements(surrogate, chunk):
+    sim = made()
+
+    def of(threshold, x):
+        params, asked = {"a": {"threshold": threshold}}, ["a.v", "b.v", "b.still"]
+        out = be.simulate(sim, sim.state, params, STEPS, {"a.syn": x}, asked, surrogate, checkpoint_every=chunk)[1]
+        return sum((k + 1) * (x**2).sum() for k, x in enumerate(out.values()))
+
+    alone = jax.jit(jax.grad(of))
+    expected = sum(alone(0.5, x) for x in SAMPLES)
+    assert abs(expected) > 1e-3
+    batch = jax.jit(lambda threshold: jax.vmap(of, (None, 0))(threshold, SAMPLES).sum())
+    np.testing.assert_allclose(jax.grad(batch)(0.5), expected, rtol=1e-5)
+
+
+BIG, WRONG = np.int64(2**40 + 2), np.full(SIZE, 1.7)
+NUMBERS = {
+    "params['a']['much'] is float64; pass integers, which become int32": {"params": {"a": {"much": 2.7}}},
+    "params['a']['much']: 1099511627778 does not fit in int32": {"params": {"a": {"much": BIG}}},
+    "params['a']['threshold']: 1e+300 does not fit in float32": {"params": {"a": {"threshold": 1e300}}},
+    "params['a']['threshold'] is <U3; pass real numbers": {"params": {"a": {"threshold": "0.5"}}},
+    "inputs['a.syn'] is complex64; pass real numbers": {"inputs": {"a.syn": SAMPLES[0] + np.complex64(1j)}},
+    "keys['a'] is float64; pass integers, which become uint32": {"keys": {"a": np.array([1.5, 2.5])}},
+    "state.neurons['a']['count'] is float64; pass integers": {"count": WRONG},
+    "state.step: -1 does not fit in uint32": {"step": -1},
+    "state.step has shape (2,); pass one number": {"step": np.array([1, 2])},
+}
+
+
+@pytest.mark.parametrize("words", NUMBERS)
+def test_numbers_that_would_become_others_are_refused(words):
+    sim, given = made(), dict(NUMBERS[words])
+    neurons = dict(sim.state.neurons)
+    if (count := given.pop("count", None)) is not None:
+        neurons["a"] = {**neurons["a"], "count": count}
+    state = dataclasses.replace(sim.state, neurons=neurons, step=given.pop("step", sim.state.step))
+    with pytest.raises((NetworkError, ShapeError)) as error:
+        be.simulate(sim, state, given.pop("params", {}), STEPS, **given)
+    assert words in str(error.value)
+
+
+def test_a_traced_float_is_no_integer():
+    sim = made()
+    with pytest.raises(NetworkError, match=r"params\['a'\]\['much'\] is float32; pass integers"):
+        jax.jit(lambda much: be.simulate(sim, sim.state, {"a": {"much": much}}, STEPS)[0])(2.7)
+
+
+def test_numbers_of_other_dtypes_that_mean_the_same_are_taken():
+    sim, asked = made(), ["a.v", "a.count"]
+    params = {"a": {"threshold": jnp.bfloat16(0.5), "much": np.uint8(2)}}
+    ours = be.simulate(sim, sim.state, params, STEPS, {"a.syn": SAMPLES[0].astype(float)}, asked)[1]
+    theirs = be.simulate(sim, sim.state, {}, STEPS, {"a.syn": SAMPLES[0]}, asked)[1]
+    for label in asked:
+        np.testing.assert_array_equal(ours[label], theirs[label])
