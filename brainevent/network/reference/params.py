@@ -66,7 +66,7 @@ def plastic_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
     result: dict[str, dict[str, Array]] = {one.name: dict(one.rules.params) for one in plan.plastic}
     for one in plan.plastic:
         for key in [key for key in params.get(one.name, {}) if key != "weights"]:
-            value = jnp.asarray(params[one.name][key], plan.dtype)
+            value = as_numbers(f"params[{one.name!r}][{key!r}]", params[one.name][key], plan.dtype)
             _check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
             result[one.name][key] = value
     return result
@@ -89,7 +89,7 @@ def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> Net
     for one in plan.plastic:
         if "weights" in params.get(one.name, {}):
             where = f"params[{one.name!r}]['weights']"
-            given = jnp.asarray(params[one.name]["weights"], plan.dtype)
+            given = as_numbers(where, params[one.name]["weights"], plan.dtype)
             _check_shape(where, given, ((one.entries,),))
             _check_known_weights(where, one, given)
             before = synapses[one.name]["w"]
