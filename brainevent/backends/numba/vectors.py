@@ -131,9 +131,7 @@ def add_multiples(samples: int) -> Any:
     """
 
     @intrinsic
-    def add(
-        typing_context: Any, sums: Any, stride: Any, factors: Any, apart: Any, panel: Any, terms: Any
-    ) -> Any:
+    def add(typing_context: Any, sums: Any, stride: Any, factors: Any, apart: Any, panel: Any, terms: Any) -> Any:
         return types.void(*[types.int64] * 6), functools.partial(_multiples, samples)
 
     return add

@@ -101,7 +101,12 @@ def _scalars(cells: Cells, operands: Mapping[str, Array]) -> list[str]:
 
 
 def _called(
-    name: str, text: str, forms: tuple[Form, ...], operands: Mapping[str, Array], shapes: Shapes, size: int,
+    name: str,
+    text: str,
+    forms: tuple[Form, ...],
+    operands: Mapping[str, Array],
+    shapes: Shapes,
+    size: int,
     in_place: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Array]:
     arrays = [jnp.asarray(x) for x in operands.values()]

@@ -13,9 +13,10 @@ import numpy as np
 
 from ....backends.numba import inner
 from ....backends.numba.floats import flush_floats, restore_floats
+from ....backends.numba.memory import array_at, word
+from ....backends.numba.side_by_side import side_by_side
 from ....backends.numba.vectors import address
-from ....event.on_cpu.threads import IN_THREADS
-from .on_loops import list_ones, sum_rows
+from .on_loops import fill_row, list_ones, sum_rows
 
 __all__ = ["outer_kernel", "times_kernel"]
 
@@ -32,7 +33,7 @@ def times_rows(spikes: Any, matrix: Any, delay: Any, first: Any, last: Any, out:
     for row in range(first, last):
         sample, step = row // steps, row % steps
         sums = out[sample, step]
-        sums[:] = 0
+        fill_row(0, sums)
         if step < delay:
             continue
         of = spikes[sample, step - delay]
@@ -40,7 +41,7 @@ def times_rows(spikes: Any, matrix: Any, delay: Any, first: Any, last: Any, out:
         sum_rows(address(sums), address(matrix), width, address(places), count)
         for k in range(count):
             if of[places[k]] > 1:
-                sums[:] = np.nan
+                fill_row(np.nan, sums)
     restore_floats(before)
 
 
@@ -48,7 +49,7 @@ def times_rows(spikes: Any, matrix: Any, delay: Any, first: Any, last: Any, out:
 def add_events(count: Any, events: Any, starts: Any, rows: Any, arrived: Any, out: Any) -> None:
     """Add up rows of `arrived` by neurons; events are pairs (2, count) of a row and a neuron, in the order of rows."""
     neurons, width = out.shape[0], arrived.shape[1]
-    starts[:] = 0
+    fill_row(0, starts)
     for k in range(count):
         starts[events[1, k] + 1] += 1
     for neuron in range(neurons):
@@ -76,7 +77,8 @@ def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out
     events, rows = np.empty((2, size), np.int32), np.empty(size, np.int32)
     places, starts = np.empty(neurons + 1, np.int32), np.empty(neurons + 1, np.int32)
     flat, sums = arrived.reshape(arrived.shape[0] * steps, width), out[first:last]
-    sums[:, :] = 0
+    for neuron in range(neurons):
+        fill_row(0, sums[neuron])
     count, begin = np.int64(0), np.int64(0)
     for row in range(spikes.shape[0] * steps):
         sample, step = row // steps, row % steps
@@ -91,32 +93,77 @@ def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out
             events[0, count + k] = row + delay
             events[1, count + k] = places[k]
             if of[places[k]] > 1:
-                sums[places[k]] = np.nan
+                fill_row(np.nan, sums[places[k]])
         count += found
     add_events(count, events, starts, rows, flat, sums)
     restore_floats(before)
 
 
-@numba.njit(error_model="numpy", parallel=dict(IN_THREADS))
+@inner
+def times_part(number: Any, table: Any) -> None:
+    """Multiply some rows of a network."""
+    networks, samples, steps, sources, width = (
+        word(table, 3),
+        word(table, 4),
+        word(table, 5),
+        word(table, 6),
+        word(table, 7),
+    )
+    delay, parts = word(table, 8), word(table, 9)
+    spikes = array_at(word(table, 0), (networks, samples, steps, sources), np.uint8)
+    matrix = array_at(word(table, 1), (networks, sources, width), np.float32)
+    out = array_at(word(table, 2), (networks, samples, steps, width), np.float32)
+    network, part, rows = number // parts, number % parts, samples * steps
+    times_rows(spikes[network], matrix[network], delay, rows * part // parts, rows * (part + 1) // parts, out[network])
+
+
+@inner
+def outer_part(number: Any, table: Any) -> None:
+    """Add up for some neurons of a network."""
+    networks, samples, steps, sources, width = (
+        word(table, 3),
+        word(table, 4),
+        word(table, 5),
+        word(table, 6),
+        word(table, 7),
+    )
+    delay, parts = word(table, 8), word(table, 9)
+    spikes = array_at(word(table, 0), (networks, samples, steps, sources), np.uint8)
+    arrived = array_at(word(table, 1), (networks, samples, steps, width), np.float32)
+    out = array_at(word(table, 2), (networks, sources, width), np.float32)
+    network, part = number // parts, number % parts
+    first, last = sources * part // parts, sources * (part + 1) // parts
+    outer_rows(spikes[network], arrived[network], delay, first, last, out[network])
+
+
+@inner
+def table_of(spikes: Any, other: Any, delay: Any, out: Any, parts: Any) -> Any:
+    """Return what a part needs, as words."""
+    table = np.empty(10, np.int64)
+    table[0], table[1], table[2] = address(spikes), address(other), address(out)
+    table[3], table[4], table[5], table[6] = spikes.shape
+    table[7], table[8], table[9] = out.shape[out.ndim - 1], delay[0], parts
+    return table
+
+
+@numba.njit(error_model="numpy")
 def times_kernel(spikes: Any, matrix: Any, delay: Any, out: Any) -> None:
     """Multiply (networks, samples, steps, sources) with (networks, sources, neurons): threads share the rows."""
-    rows, late = spikes.shape[1] * spikes.shape[2], delay[0]
-    parts = max(1, min(numba.get_num_threads(), (rows + _BLOCK - 1) // _BLOCK))
-    for part in numba.prange(parts * matrix.shape[0]):
-        network, number = np.int64(part) // parts, np.int64(part) % parts
-        first, last = rows * number // parts, rows * (number + 1) // parts
-        times_rows(spikes[network], matrix[network], late, first, last, out[network])
+    rows, threads = spikes.shape[1] * spikes.shape[2], np.int64(numba.get_num_threads())
+    parts = max(np.int64(1), min(threads, (rows + _BLOCK - 1) // _BLOCK))
+    table = table_of(spikes, matrix, delay, out, parts)
+    if out.size > 0:
+        side_by_side(times_part, parts * matrix.shape[0], table, threads)
 
 
-@numba.njit(error_model="numpy", parallel=dict(IN_THREADS))
+@numba.njit(error_model="numpy")
 def outer_kernel(spikes: Any, arrived: Any, delay: Any, out: Any) -> None:
     """Multiply spikes, transposed, with (networks, samples, steps, neurons).
 
     Threads share the sources, so no sum is split.
     """
-    sources, late = spikes.shape[3], delay[0]
-    parts = max(1, min(numba.get_num_threads(), sources))
-    for part in numba.prange(parts * out.shape[0]):
-        network, number = np.int64(part) // parts, np.int64(part) % parts
-        first, last = sources * number // parts, sources * (number + 1) // parts
-        outer_rows(spikes[network], arrived[network], late, first, last, out[network])
+    threads = np.int64(numba.get_num_threads())
+    parts = max(np.int64(1), min(threads, np.int64(spikes.shape[3])))
+    table = table_of(spikes, arrived, delay, out, parts)
+    if out.size > 0:
+        side_by_side(outer_part, parts * out.shape[0], table, threads)

@@ -13,11 +13,20 @@ import numpy as np
 from ....backends.numba import inner
 from ....backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
 from ....backends.numba.memory import array_at
+from ....backends.numba.side_by_side import side_by_side
 from ....backends.numba.vectors import TALL, address
-from ....event.on_cpu.threads import IN_THREADS
 from ....scalar.form import Form
 from ....scalar.on_numba import compiled_forms
-from .on_loops import back_dense, back_sparse, deliver_dense, deliver_sparse, deliver_whole, list_ones
+from .on_loops import (
+    back_dense,
+    back_sparse,
+    copy_row,
+    deliver_dense,
+    deliver_sparse,
+    deliver_whole,
+    fill_row,
+    list_ones,
+)
 
 __all__ = ["kernel_of"]
 
@@ -28,17 +37,32 @@ _HELPERS: dict[str, Any] = {
     "flush_floats": flush_floats,
     "restore_floats": restore_floats,
     "address": address,
+    "copy_row": copy_row,
+    "fill_row": fill_row,
+    "get_num_threads": numba.get_num_threads,
+    "side_by_side": side_by_side,
     "list_ones": list_ones,
 }
 _HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse, "deliver_whole": deliver_whole}
 _HELPERS |= {"back_dense": back_dense, "back_sparse": back_sparse}
 # Threads get a table of words instead of arrays: it takes Numba a fraction of the time.
 _WHOLE = """
+def part(number, table_at):
+    table = array_at(table_at, {words} + 3, np.int64)
+    share, many, parts = table[{words}], table[{words} + 1], table[{words} + 2]
+    begin = number % parts * many
+    group(number // parts * share + begin, min(many, share - begin), table)
+
 def {name}({arguments}):
-    table = np.empty({words}, np.int64)
+    table = np.empty({words} + 3, np.int64)
 {filled}
-    size = {last}.shape[0]
-    run(table, size, size // max(1, {weights}), {most})
+    size, threads = np.int64({last}.shape[0]), np.int64(get_num_threads())
+    share = size // max(np.int64(1), {weights})
+    many = max(np.int64(1), min(np.int64({most}), share, (size + threads - 1) // threads))
+    parts = (share + many - 1) // many
+    table[{words}], table[{words} + 1], table[{words} + 2] = share, many, parts
+    if parts > 0:
+        side_by_side(part, size // share * parts, table, threads)
 """
 
 
@@ -57,7 +81,7 @@ def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[st
     """
     filled, arrays, words = list[str](), list[str](), 0
     for label, (dtype, ndim) in arguments.items():
-        filled.append(f"    table[{words}] = np.int64({label}.ctypes.data)")
+        filled.append(f"    table[{words}] = address({label})")
         filled += [f"    table[{words + 1 + axis}] = {label}.shape[{axis}]" for axis in range(ndim)]
         shape = "".join(f"table[{words + 1 + axis}], " for axis in range(ndim))
         arrays.append(f"    {label} = array_at(table[{words}], ({shape}), np.{'bool_' if dtype == 'bool' else dtype})")
@@ -80,18 +104,5 @@ def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[st
     for loop in re.findall(r"^def ((?:step|back)\d+)\(", head, re.MULTILINE):
         scope[loop] = _loop(scope[loop])
     scope["group"] = inner(scope["group"], error_model="numpy")
-    scope["run"] = _in_threads(scope["group"])
+    scope["part"] = inner(scope["part"], error_model="numpy")
     return numba.njit(error_model="numpy")(scope[name])
-
-
-def _in_threads(group: Any) -> Any:
-    @inner(error_model="numpy", parallel=dict(IN_THREADS))
-    def run(table: Any, size: Any, share: Any, most: Any) -> None:
-        threads = numba.get_num_threads()
-        many = max(1, min(most, share, (size + threads - 1) // threads))
-        parts = (share + many - 1) // many
-        for number in numba.prange(size // max(1, share) * parts):
-            network, part = np.int64(number) // parts, np.int64(number) % parts
-            group(network * share + part * many, min(many, share - part * many), table)
-
-    return run

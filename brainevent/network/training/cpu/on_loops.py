@@ -10,10 +10,34 @@ import numpy as np
 from ....backends.numba import inner
 from ....backends.numba.vectors import TALL, WIDE, add_multiples, add_rows, address, byte_at, first_of, nonzero_of_64
 
-__all__ = ["back_dense", "back_sparse", "deliver_dense", "deliver_sparse", "deliver_whole", "list_ones"]
+__all__ = [
+    "back_dense",
+    "back_sparse",
+    "copy_row",
+    "deliver_dense",
+    "deliver_sparse",
+    "deliver_whole",
+    "fill_row",
+    "list_ones",
+    "sum_rows",
+]
 
 _one, _four, _most = add_multiples(1), add_multiples(4), add_multiples(TALL)
 _FEW = 4
+
+
+@inner
+def copy_row(row: Any, into: Any) -> None:
+    """Copy a row to the begin of another one: Numba takes longer to compile an assignment of slices."""
+    for k in range(row.size):
+        into[k] = row[k]
+
+
+@inner
+def fill_row(value: Any, into: Any) -> None:
+    """Set all elements of a row."""
+    for k in range(into.size):
+        into[k] = value
 
 
 @inner
@@ -112,7 +136,7 @@ def back_dense(panels: Any, arrived: Any, sample: Any, count: Any, at: Any, out:
 def back_sparse(
     weights: Any, delays: Any, structure: Any, arrived: Any, sample: Any, count: Any, turn: Any, out: Any
 ) -> None:
-    """Add to `out` (samples, sources) what cotangents of later steps are worth to the spikes of a turn, by their synapses."""
+    """Add to `out` (samples, sources) what cotangents of later steps are worth to the spikes of a turn, by synapses."""
     starts, targets, which = structure
     stride = np.int64(weights.size > 1)
     steps = arrived.shape[1]

@@ -82,7 +82,7 @@ def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -
         p = cell.place
         lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.uint8)")
         for key in cell.states:
-            lines.add(1, f"s{p}_{key}[b][:] = {_of_sample(f'x{p}_{key}')}")
+            lines.add(1, f"copy_row({_of_sample(f'x{p}_{key}')}, s{p}_{key}[b])")
         for key in cell.receptors:
             for name, dtype, depth in _rings(cells, cell, key):
                 lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, {cell.size}), np.{dtype})")
@@ -176,14 +176,13 @@ def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], 
     lines.add(1, "for b in range(first, first + count):", "    pass")
     for cell in cells.cells:
         p = cell.place
-        lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given)}" for key in cell.float_states))
-        lines.add(2, *(f"dq{p}_{key}[b][:] = 0" for key in cell.trained))
+        lines.add(2, *(_copied(f"ds{p}_{key}", given, "", f"dx{p}_{key}[b]") for key in cell.float_states))
+        lines.add(2, *(f"fill_row(0, dq{p}_{key}[b])" for key in cell.trained))
     lines.add(1, "for t in range(steps - 1, -1, -1):")
     for cell in cells.cells:
         p = cell.place
-        start = _or_zero(f"dz{p}", given)
         lines.add(2, "for q in range(count):", "    b = first + q")
-        lines.add(3, f"g{p}[q, :{cell.size}] = {start if start == '0' else start + '[t]'}")
+        lines.add(3, _copied(f"dz{p}", given, "[t]", f"g{p}[q]"))
         for j, one in enumerate(cells.products):
             if one.synapses.source == cell.population.name:
                 lines.add(2, *_back_through(cells, j, p))
@@ -195,8 +194,9 @@ def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], 
     return lines.text()
 
 
-def _or_zero(label: str, given: Collection[str]) -> str:
-    return _of_sample(label) if label in given else "0"
+def _copied(label: str, given: Collection[str], row: str, into: str) -> str:
+    """Return the line that copies a row of a sample, or sets zeros if it is not given."""
+    return f"copy_row({_of_sample(label)}{row}, {into})" if label in given else f"fill_row(0, {into})"
 
 
 def _back_through(cells: Cells, j: int, source: int) -> list[str]:
