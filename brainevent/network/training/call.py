@@ -175,7 +175,8 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
             sums = _sums(one, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
             if sums is not None:
                 if label in moved:
-                    sums = sums + (call.of_each(moved[label]) if label in batched else moved[label])
+                    each = call.size is not None and label in batched
+                    sums = sums + (call.of_each(moved[label]) if each else moved[label])
                 moved[label] = sums
                 batched.add(label)
     known = {label: x for label, x in given.items() if label[0] not in "chxf"}

@@ -18,6 +18,7 @@ from ...._compat import ShapedArray
 from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
+from ...reference.products import late
 from ..cells import Cells
 from .events import times
 from .text import backward_text, forward_text, unread
@@ -39,7 +40,9 @@ class CpuLoops:
         return ""
 
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
-        """Multiply spikes (steps, sources) with a matrix (sources, neurons): only spikes are visited."""
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons): in float32 only spikes are visited."""
+        if matrix.dtype != np.float32:
+            return late(jnp.matmul(spikes, matrix, precision=jax.lax.Precision.HIGHEST), delay)
         return times(spikes, matrix, delay)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
