@@ -310,6 +310,8 @@ def test_float64_runs_in_plain_jax():
             state, loss = sim.state.with_floats("float64"), loss_of(sim)
             run = jax.jit(jax.grad(lambda params, *rest, loss=loss: loss(params, *rest)[0]))
             found.append(run(weighted(sim), state, inputs))
+        said = "gradients: in plain JAX, because floats are float64, and native code trains in float32"
+        assert (said in sim.explain()) == (backend == "numba")
     ours, theirs = found
     assert all(x.dtype == np.float64 for x in jax.tree.leaves(ours))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, theirs)

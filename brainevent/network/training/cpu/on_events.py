@@ -86,7 +86,7 @@ def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out
             continue
         if count + neurons > size or (row - begin) * width >= _ROWS:
             add_events(count, events, starts, rows, flat, sums)
-            count, begin = np.int64(0), row
+            count, begin = np.int64(0), np.int64(row)
         of = spikes[sample, step, first:last]
         found = list_ones(address(of), neurons, places)
         for k in range(found):
