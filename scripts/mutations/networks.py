@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "training-on-a-cpu-mixes-samples",
         "network/training/cpu/events.py",
-        "moved = jnp.moveaxis(spikes, axis, 0)",
-        "moved = jnp.moveaxis(spikes, axis, 0)[::-1]",
+        "moved = jnp.moveaxis(spikes, of_spikes, 1)",
+        "moved = jnp.moveaxis(spikes, of_spikes, 1)[:, ::-1]",
         ("test_training_on_cpu",),
     ),
     Mutant(

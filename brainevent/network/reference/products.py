@@ -17,7 +17,7 @@ import numpy as np
 from ...event.functions.csr import binary_csrmm, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
 
-__all__ = ["Product", "Sums", "added", "along", "products"]
+__all__ = ["Product", "Sums", "added", "along", "late", "products"]
 
 Array = Any
 Operand = tuple[Array, ...]
@@ -75,7 +75,8 @@ class Product:
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
-        times: What multiplies spikes (rows, sources) with a given matrix (sources, neurons); None: `jnp.matmul`.
+        times: What multiplies spikes (steps, sources) with a given matrix (sources, neurons), for steps that are some
+            number later; None: `jnp.matmul`.
         graded: Whether spikes are values: products with whole numbers of quanta are then rounded to such.
     """
 
@@ -88,7 +89,7 @@ class Product:
     given: bool
     quantum: np.floating[Any]
     whole: str
-    times: Callable[[Array, Array], Array] | None = None
+    times: Callable[[Array, Array, int], Array] | None = None
     graded: bool = False
 
     @property
@@ -190,9 +191,9 @@ class Product:
         steps = len(spikes)
         if len(self.delays) > _FEW:
             return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
-        if self.times is not None:  # sums are shorter than rows of spikes: these stay where they are
-            all_ = (self._sums(spikes[None], operand, k) for k in range(len(self.delays)))
-            return added(_shifted(one, delay) for one, delay in zip(all_, self.delays, strict=True))
+        if self.times is not None and self.dense and self.given:  # rows of spikes are long: they stay where they are
+            sent = (self.times(spikes, operand[0][k], delay) for k, delay in enumerate(self.delays))
+            return added(Sums(None, floats) for floats in sent)
         parts = [
             _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
             for k, delay in enumerate(self.delays)
@@ -270,7 +271,7 @@ class Product:
             weights = weights[delay : delay + 1]
         if self.times is not None and self.given:
             rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
-            return self.times(rows, weights.reshape(-1, self.neurons))
+            return self.times(rows, weights.reshape(-1, self.neurons), 0)
         if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
             return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
         if len(windows) == 1:
@@ -314,9 +315,9 @@ def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any
     return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
 
 
-def _shifted(sums: Sums, steps: int) -> Sums:
-    """Return sums as they arrive some steps later."""
-    return jax.tree.map(lambda x: jnp.pad(x[: max(0, len(x) - steps)], ((min(steps, len(x)), 0), (0, 0))), sums)
+def late(sums: Array, steps: int) -> Array:
+    """Return sums (steps, neurons) as they arrive some steps later."""
+    return jnp.pad(sums[: max(0, len(sums) - steps)], ((min(steps, len(sums)), 0), (0, 0)))
 
 
 def _padded(sums: Sums, before: int, after: int) -> Sums:
@@ -328,7 +329,7 @@ def products(
     plan: Plan,
     given: Container[str],
     whole: Mapping[tuple[str, str], str],
-    times: Callable[[Array, Array], Array] | None = None,
+    times: Callable[[Array, Array, int], Array] | None = None,
 ) -> list[Product]:
     """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
     found = (synapses for synapses in plan.synapses if synapses.targets.size)

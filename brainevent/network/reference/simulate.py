@@ -80,12 +80,13 @@ def simulate(
     code, all steps forward in one call and all steps back in another, with the samples of `jax.vmap` side by side. On
     a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
     too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
-    mode and no second derivatives. What native code lacks runs in plain JAX: populations of float64, those that receive
-    from each other with weights that are not in `params`, those with couplings, rules without an adjoint,
-    `spike_times`; on a GPU also populations that project to each other, and sparse projections within a population.
-    `Simulation.explain` says what it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a
-    function that `jax.jit` has traced without a derivative, and with known weights, runs the code of `run`, and raises
-    when it is differentiated.
+    mode and no second derivatives. Weights within a population that are not in `params` are constants of that code, and
+    their sums are as exact as in plain JAX. Under `jax.vmap`, weights of several networks are stored once for each
+    network. What native code lacks runs in plain JAX: populations of float64, those with couplings, rules without an
+    adjoint, `spike_times`; on a GPU also populations that project to each other or to themselves with weights that are
+    not in `params`, and sparse projections within a population. `Simulation.explain` says what it knows of this. Take
+    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative,
+    and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

@@ -3,7 +3,9 @@
 
 Its derivative is another primitive, which is linear in the tangents of currents, states and parameters; its transpose
 is the call of the steps back. Tangents of weights enter as those of currents: one product over all steps. Nested
-`jax.vmap`s become one axis of samples, which weights need not have: their gradients are then one product, too.
+`jax.vmap`s become one axis of samples. Arrays that samples share have fewer rows than there are samples, and samples
+that follow each other share a row: so weights of several networks with several samples each have one row a network,
+and the gradients of each network are one product, too.
 """
 
 from __future__ import annotations
@@ -43,16 +45,21 @@ Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 class Engine(Protocol):
     """What runs components natively: forward and backward, each as one call for all samples.
 
-    Of all arrays the first axis is that of samples; arrays that all samples share have one row.
+    Of all arrays the first axis is that of samples; arrays that all samples share have one row. If it `shares`, other
+    numbers of rows that divide that of samples are possible, too: samples that follow each other then share a row.
     """
 
     title: str
+    shares: bool
 
     def refusal(self, cells: Cells) -> str:
         """Say what it cannot run; nothing if it can run it."""
 
-    def times(self, spikes: Array, matrix: Array) -> Array:
-        """Multiply spikes (rows, sources) with a matrix (sources, neurons), in a way that JAX differentiates."""
+    def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons), in a way that JAX differentiates.
+
+        A step gets the sums of `delay` steps before it, and zeros if there is none.
+        """
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return `cells.outputs(steps)`; residuals, which only the steps back read, may be other arrays."""
@@ -68,8 +75,8 @@ class Engine(Protocol):
 class _Call:
     """What a call is, besides its arrays: static.
 
-    `labels` name the arrays; those in `batched` have an axis of `size` samples, and so have all results. Without
-    samples, `size` is None.
+    `labels` name the arrays; those in `batched` have an axis of `size` samples, or of fewer rows that samples share.
+    All results have an axis of `size` samples. Without samples, `size` is None.
     """
 
     engine: Engine
@@ -87,8 +94,14 @@ class _Call:
     def run(self, run: Callable[..., dict[str, Array]], arrays: Sequence[Array], shapes: Shapes) -> list[Array]:
         """Run native code."""
         given = {k: x if k in self.batched else x[None] for k, x in zip(self.labels, arrays, strict=True)}
+        if not self.engine.shares:
+            given = {k: x if len(x) == 1 else self.of_each(x) for k, x in given.items()}
         found = run(self.cells, self.steps, self.size or 1, given)
         return [found[label] if self.size is not None else found[label][0] for label in shapes]
+
+    def of_each(self, x: Array) -> Array:
+        """Return an array with an axis of rows as one of all samples."""
+        return x if len(x) == self.size else jnp.repeat(x, (self.size or 1) // len(x), axis=0)
 
     def with_labels(self, labels: Collection[str], batched: Collection[str], cells: Cells | None = None) -> _Call:
         """Return a call with other arrays."""
@@ -121,19 +134,17 @@ def _cotangents(call: _Call) -> Shapes:
 def _batch(primitive: Primitive, operands: Sequence[Array], axes: Sequence[Any], *, call: _Call) -> Any:
     """Merge a new axis with that of samples."""
     outer = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
-    inner = 1 if call.size is None else call.size
     arrays, batched = [], set()
     for label, x, axis in zip(call.labels, operands, axes, strict=True):
         if axis is None and label not in call.batched:
             arrays.append(x)
             continue
         mapped = jnp.broadcast_to(x, (outer, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
-        if label not in call.batched:
-            mapped = jnp.broadcast_to(mapped[:, None], (outer, inner, *mapped.shape[1:]))
-        arrays.append(mapped.reshape(outer * inner, *mapped.shape[2:]))
+        arrays.append(mapped.reshape(outer * mapped.shape[1], *mapped.shape[2:]) if label in call.batched else mapped)
         batched.add(label)
-    results = primitive.bind(*arrays, call=replace(call, size=outer * inner, batched=frozenset(batched)))
-    samples = (outer,) if call.size is None else (outer, inner)
+    size = outer if call.size is None else outer * call.size
+    results = primitive.bind(*arrays, call=replace(call, size=size, batched=frozenset(batched)))
+    samples = (outer,) if call.size is None else (outer, call.size)
     return [x.reshape(*samples, *x.shape[1:]) for x in results], [0] * len(results)
 
 
@@ -155,7 +166,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
     forward = replace(call, cells=cells)
     results = dict(zip(_outputs(forward), _steps.bind(*primals, call=forward), strict=True))
 
-    moved = {f"t{label}": rate for label, rate in rates.items() if label[0] in "cxq"}
+    moved = {f"t{label}": rate for label, rate in rates.items() if label[0] in "chxq"}
     batched = {f"t{label}" for label in call.batched}
     for j, one in enumerate(cells.products):
         if f"w{j}" in rates:
@@ -163,9 +174,12 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
             spikes = results[f"z{cells.place(one.synapses.source)}"]
             sums = _sums(one, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
             if sums is not None:
-                moved[label] = moved[label] + sums if label in moved else sums
+                if label in moved:
+                    each = call.size is not None and label in batched
+                    sums = sums + (call.of_each(moved[label]) if each else moved[label])
+                moved[label] = sums
                 batched.add(label)
-    known = {label: x for label, x in given.items() if label[0] not in "cxf"}
+    known = {label: x for label, x in given.items() if label[0] not in "chxf"}
     known |= {label: x for label, x in results.items() if label[0] in "zr"}
     linear = forward.with_labels((*known, *moved), (call.batched | set(results) | batched) & {*known, *moved})
     along = dict(zip(_floats(linear), _linear.bind(*known.values(), *moved.values(), call=linear), strict=True))
@@ -179,7 +193,13 @@ def _sums(one: Product, call: _Call, spikes: Array, weights: Array, *, batched: 
     def sums(spikes: Array, weights: Array) -> Array | None:
         return one.arriving(spikes, one.operand(weights)).floats
 
-    return sums(spikes, weights) if call.size is None else jax.vmap(sums, (0, 0 if batched else None))(spikes, weights)
+    if call.size is None:
+        return sums(spikes, weights)
+    if not batched:
+        return jax.vmap(sums, (0, None))(spikes, weights)
+    networks = spikes.reshape(len(weights), call.size // max(1, len(weights)), *spikes.shape[1:])
+    found = jax.vmap(jax.vmap(sums, (0, None)))(networks, weights)
+    return None if found is None else found.reshape(call.size, *found.shape[2:])
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[Any]:
@@ -193,12 +213,23 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[A
         if not is_undefined_primal(x):
             returned.append(None)
             continue
-        found_one = results[f"d{label[1:]}"]
-        if call.size is not None and label not in call.batched:
+        found_one = _cotangent(call, results, label)
+        if label in call.batched:
+            rows = x.aval.shape[0]
+            found_one = found_one.reshape(rows, len(found_one) // max(1, rows), *found_one.shape[1:]).sum(1)
+        elif call.size is not None:
             found_one = found_one.sum(0)
         shared = found_one.shape != x.aval.shape  # a parameter of all neurons
         returned.append(found_one.sum(-1, keepdims=True) if shared else found_one)
     return returned
+
+
+def _cotangent(call: _Call, results: Arrays, label: str) -> Array:
+    """Return the cotangent of what a tangent is of; whole numbers are added to currents as multiples of a quantum."""
+    if label[1] != "h":
+        return results[f"d{label[1:]}"]
+    place, _, receptor = label[2:].partition("_")
+    return results[f"dc{label[2:]}"] * call.cells.cells[int(place)].population.quanta[receptor]
 
 
 def _forward_mode(*_: Any, call: _Call) -> Any:

@@ -26,9 +26,6 @@ def refusal(component: Component) -> str:
         return f"floats are {component.dtype}, and native code trains in float32"
     if component.couplings:
         return f"the coupling {component.couplings[0].plan.name} carries a state in every step"
-    whole = [one.synapses.name for one in component.products if not one.given]
-    if whole:
-        return f"the weights of {', '.join(whole)} are not in params, so their sums are whole numbers of quanta"
     try:
         for population in component.populations:
             adjoint_of(population.rule, component.surrogate)
@@ -108,8 +105,10 @@ class Cells:
     """A component with its forms. Arrays have labels, of which `{p}` is the place of a population, `{j}` of a product.
 
     Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons), states
-    "x{p}_{state}" (neurons,), parameters "q{p}_{param}" (1,) or (neurons,), weights "w{j}" (1,) or (entries,); perhaps
-    "fine" bool (1,): unless it holds, spikes are NaN. Returned by it: spikes "z{p}" (steps, neurons), states
+    "x{p}_{state}" (neurons,), parameters "q{p}_{param}" (1,) or (neurons,), weights "w{j}" (1,) or (entries,) of
+    products that have them; perhaps "h{p}_{receptor}" (steps, neurons), whole numbers of quanta, which are added to the
+    sums of the other products; perhaps "fine" bool (1,): unless it holds, spikes are NaN. Returned by it: spikes "z{p}"
+    (steps, neurons), states
     "s{p}_{state}" after the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).
 
     The step back is given spikes and residuals, all that the step is given but currents and states, and cotangents
@@ -134,9 +133,10 @@ class Cells:
         population, receptor = self.products[j].place
         return f"c{self.place(population)}_{receptor}"
 
-    def into(self, cell: Cell, receptor: str) -> list[int]:
-        """Return the places of the products into a receptor."""
-        return [j for j, one in enumerate(self.products) if one.place == (cell.population.name, receptor)]
+    def into(self, cell: Cell, receptor: str, *, given: bool) -> list[int]:
+        """Return the places of the products into a receptor whose weights are given, or are those of the plan."""
+        place = cell.population.name, receptor
+        return [j for j, one in enumerate(self.products) if one.place == place and one.given == given]
 
     def outputs(self, steps: int) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return shapes and dtypes of what the steps return, by label."""

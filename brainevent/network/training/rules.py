@@ -13,6 +13,8 @@ __all__ = ["in_training"]
 
 def in_training(rule: TracedRule) -> str:
     """Say whether `simulate` differentiates a rule in native code, and why not."""
+    if any(name.dtype == "float64" for name in (*rule.states, *rule.arriving, *rule.params)):
+        return "in plain JAX, because floats are float64, and native code trains in float32"
     try:
         found = adjoint_of(rule, fast_sigmoid(), [])
     except RuleError as error:

@@ -29,9 +29,9 @@ class NativeRunner:
 
     engine: Engine
 
-    def times(self, spikes: Array, matrix: Array) -> Array:
-        """Multiply spikes (rows, sources) with a matrix (sources, neurons)."""
-        return self.engine.times(spikes, matrix)
+    def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons); sums are those of `delay` steps before."""
+        return self.engine.times(spikes, matrix, delay)
 
     def __call__(self, component: Component, given: Given, steps: int) -> Ran:
         """Run a component over some steps."""
@@ -58,11 +58,14 @@ def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
         for key in cell.receptors:
             if (currents := given.currents.get((name, key))) is not None:
                 found[f"c{p}_{key}"] = jnp.broadcast_to(jnp.asarray(currents, np.float32), (steps, cell.size))
+            if (whole := given.whole.get((name, key))) is not None:
+                found[f"h{p}_{key}"] = jnp.broadcast_to(whole, (steps, cell.size))
         for key, one in cell.params.items():
             found[f"q{p}_{key}"] = jnp.asarray(given.params[name][key], one.dtype).reshape(-1)
         for key, one in cell.states.items():
             found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], one.dtype)
-    return found | {f"w{j}": given.weights[one.synapses.name] for j, one in enumerate(cells.products)}
+    weights = given.weights
+    return found | {f"w{j}": weights[one.synapses.name] for j, one in enumerate(cells.products) if one.given}
 
 
 def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:

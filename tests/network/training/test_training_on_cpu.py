@@ -14,6 +14,8 @@ from trained_rules import adaptive, lif, synapse
 import brainevent as be
 from brainevent import config
 from brainevent.errors import NetworkError
+from brainevent.network.reference.products import late
+from brainevent.network.reference.quanta import dtypes_of_sums
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.cpu.events import times
 from brainevent.scalar.interpret import interpret
@@ -264,13 +266,53 @@ def test_what_native_code_lacks_runs_in_plain_jax_and_explain_says_so():
     assert "gradients:" not in sims[1].explain()
 
 
-def test_weights_of_the_build_are_whole_numbers_of_quanta_and_run_in_plain_jax(sim):
-    reference = one().build(seed=0, backend="jax")
-    inputs = {"a.syn": given(sim, 1)["a.syn"][0]}
-    ours, theirs = (
-        be.simulate(s, s.state, {}, STEPS, inputs, record="a.spikes")[1]["a.spikes"] for s in (sim, reference)
-    )
-    np.testing.assert_array_equal(ours, theirs)
+@pytest.mark.parametrize(("name", "large"), [("one", False), ("several", True)])
+def test_weights_of_the_build_are_constants_of_native_code(name, large):
+    """Their sums are exact, in floats or in int32, so spikes are those of plain JAX.
+
+    Two kernels are compiled for each network, as above.
+    """
+    network, found = NETWORKS[name](), []
+    for backend in ("numba", "jax"):
+        sim = network.build(seed=0, backend=backend, quantum=2.0 ** (-24 if large else -10))
+        assert {*dtypes_of_sums(sim.plan).values()} == {"int32" if large else "float32"}
+        state, loss = sim.state, loss_of(sim)
+        params = {name: own for name, own in sim.params.items() if "->" not in name}
+
+        def total(params, inputs, state=state, loss=loss):
+            values, out = jax.vmap(lambda one: loss(params, state, one))(inputs)
+            return values.sum(), out
+
+        gradient = jax.grad(total, (0, 1), has_aux=True)
+        arguments = jax.tree.map(jnp.asarray, (params, given(sim, 2)))
+        assert (backend == "numba") == ("network_steps_back" in str(jax.make_jaxpr(gradient)(*arguments)))
+        found.append(jax.jit(gradient)(*arguments))
+    (ours, out), (theirs, expected) = found
+    for key in expected:
+        rounding = 1e-4 if key.endswith(".v") else 0
+        np.testing.assert_allclose(out[key], expected[key], rtol=rounding, atol=rounding)
+    close(ours, theirs)
+
+
+def test_networks_with_weights_of_their_own_keep_one_row_each(sim):
+    """Three networks with two samples each: nothing is copied for samples, and each has the bits that it has alone."""
+    state, params, loss = sim.state.with_floats(), weighted(sim), loss_of(sim)
+    inputs = jnp.asarray(given(sim, 6)["a.syn"]).reshape(3, 2, STEPS, 19)
+    weights = params["a->a.syn"] * jnp.asarray([1.0, 0.9, 1.1], F)[:, None]
+
+    def grad_of(weights, inputs):
+        changed = lambda w: params | {"a->a.syn": w}
+        total = lambda w: jax.vmap(lambda x: loss(changed(w), state, {"a.syn": x})[0])(inputs).sum()
+        return jax.grad(total)(weights)
+
+    all_ = jax.vmap(grad_of)
+    text = jax.jit(all_).lower(weights, inputs).as_text()
+    assert "tensor<3x1x19x19xf32>" in text
+    assert not any(copied in text for copied in ("6x1x19x19x", "6x361x", "3x2x361x"))
+    found, alone = jax.jit(all_)(weights, inputs), jax.jit(grad_of)
+    for k in range(3):
+        np.testing.assert_array_equal(found[k], alone(weights[k], inputs[k]))
+    assert np.abs(np.diff(np.asarray(found), axis=0)).max() > 0
 
 
 def test_weights_that_are_not_finite_make_nan(sim):
@@ -281,38 +323,85 @@ def test_weights_that_are_not_finite_make_nan(sim):
 
 
 def test_float64_runs_in_plain_jax():
-    sim = one().build(seed=0, backend="numba", dtype="float64")
-    after, _ = be.simulate(sim, sim.state, sim.params, 3)
-    assert after.neurons["a"]["v"].dtype == np.float64
+    """Products between populations, too: their kernels are of float32."""
+    found = []
+    for backend in ("numba", "jax"):
+        sim = several().build(seed=0, backend=backend, dtype="float64")
+        with jax.enable_x64():
+            inputs = {label: x[0].astype("f8") for label, x in given(sim, 1).items()}
+            state, loss = sim.state.with_floats("float64"), loss_of(sim)
+            run = jax.jit(jax.grad(lambda params, *rest, loss=loss: loss(params, *rest)[0]))
+            found.append(run(weighted(sim), state, inputs))
+        said = "gradients: in plain JAX, because floats are float64, and native code trains in float32"
+        assert (said in sim.explain()) == (backend == "numba")
+    ours, theirs = found
+    assert all(x.dtype == np.float64 for x in jax.tree.leaves(ours))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), ours, theirs)
 
 
-def test_checkpoints_change_no_gradient(sim):
-    state, params = sim.state.with_floats(), weighted(sim)
-    inputs = {"a.syn": given(sim, 1)["a.syn"][0]}
+@pytest.mark.parametrize(("dtype", "bound"), [("float32", 1e-5), ("float64", 1e-12)])
+def test_checkpoints_change_gradients_by_rounding_alone(dtype, bound):
+    """Sums over steps are those of chunks, added up: relative to the largest element, because terms cancel.
 
-    def total(params, every):
-        _, out = be.simulate(
-            sim, state, params, STEPS, inputs, record="a.v", surrogate=SURROGATE, checkpoint_every=every
-        )
-        return (out["a.v"] ** 2).sum()
+    The bound is some hundred roundings, of native code in float32 and of plain JAX in float64.
+    """
+    sim = several().build(seed=0, backend="numba", dtype=dtype)
+    with jax.enable_x64(dtype == "float64"):
+        state, params = sim.state.with_floats(dtype), weighted(sim)
+        inputs = {label: x[0].astype(dtype) for label, x in given(sim, 1).items()}
 
-    whole, parts = (jax.jit(jax.grad(total), static_argnums=1)(params, every) for every in (None, 7))
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), whole, parts)
+        def total(params, every):
+            record = ["a.v", "b.v", "c.v"]
+            _, out = be.simulate(
+                sim, state, params, STEPS, inputs, record=record, surrogate=SURROGATE, checkpoint_every=every
+            )
+            return sum((x**2).sum() for x in out.values())
+
+        whole, parts = (jax.jit(jax.grad(total), static_argnums=1)(params, every) for every in (None, 7))
+    assert all(x.dtype == dtype and np.abs(x).max() > 0 for x in jax.tree.leaves(whole))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=0, atol=bound * np.abs(a).max()), whole, parts)
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_products_of_spikes_visit_spikes_alone(shared):
+@pytest.mark.parametrize("delay", [0, 3, 80])
+def test_products_of_spikes_visit_spikes_alone(shared, delay):
     rng = np.random.default_rng(4)
-    spikes = (rng.random((3, 70, 37)) < 0.1).astype(F) * rng.choice(F([1, 1, 2]), (3, 70, 37))
-    weights = rng.normal(0, 1, (37, 21) if shared else (3, 37, 21)).astype(F)
+    spikes = (rng.random((3, 70, 137)) < 0.1).astype(F)
+    weights = rng.normal(0, 1, (137, 21) if shared else (3, 137, 21)).astype(F)
     target = rng.normal(0, 1, (3, 70, 21)).astype(F)
     axes = 0, None if shared else 0
 
     def loss(multiply):
         return lambda s, w: (jax.vmap(multiply, axes)(s, w) * target).sum()
 
-    ours, theirs = (jax.jit(jax.value_and_grad(loss(f), (0, 1)))(spikes, weights) for f in (times, jnp.matmul))
+    ways = [loss(lambda s, w: times(s, w, delay)), loss(lambda s, w: late(s @ w, delay))]
+    ours, theirs = (jax.jit(jax.value_and_grad(f, (0, 1)))(spikes, weights) for f in ways)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), ours, theirs)
     tangents = rng.normal(0, 1, spikes.shape).astype(F), rng.normal(0, 1, weights.shape).astype(F)
-    ours, theirs = (jax.jvp(loss(f), (spikes, weights), tangents) for f in (times, jnp.matmul))
-    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+    ours, theirs = (jax.jvp(f, (spikes, weights), tangents) for f in ways)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_products_of_spikes_that_are_nan_are_nan():
+    spikes, weights = np.zeros((70, 137), F), np.ones((137, 21), F)
+    spikes[3, 5] = np.nan
+    sums, pull = jax.vjp(lambda w: times(spikes, w, 1), weights)
+    np.testing.assert_array_equal(np.isnan(sums), np.arange(70)[:, None] == np.full(21, 4))
+    [of_weights] = pull(jnp.ones_like(sums))
+    np.testing.assert_array_equal(np.isnan(of_weights), np.arange(137)[:, None] == np.full(21, 5))
+
+
+@pytest.mark.parametrize("density", [0.02, 0.9])
+def test_products_of_many_spikes_are_sums_in_the_order_of_spikes(density):
+    """Also of more spikes than are sorted at a time: the bits of sums one after another."""
+    rng = np.random.default_rng(7)
+    spikes = (rng.random((1500, 90)) < density).astype(F)
+    weights, arrived = rng.normal(0, 1, (90, 17)).astype(F), rng.normal(0, 1, (1500, 17)).astype(F)
+    sums, pull = jax.vjp(lambda w: times(spikes, w), weights)
+    expected, of_weights = np.zeros((1500, 17), F), np.zeros((90, 17), F)
+    for row in range(1500):
+        for neuron in np.flatnonzero(spikes[row]):
+            expected[row] += weights[neuron]
+            of_weights[neuron] += arrived[row]
+    np.testing.assert_array_equal(sums, expected)
+    np.testing.assert_array_equal(pull(jnp.asarray(arrived))[0], of_weights)

@@ -7,6 +7,7 @@ import functools
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import jax
@@ -17,9 +18,10 @@ from ...._compat import ShapedArray
 from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
+from ...reference.products import late
 from ..cells import Cells
 from .events import times
-from .text import GROUP, backward_text, forward_text
+from .text import backward_text, forward_text, unread
 
 __all__ = ["CpuLoops"]
 
@@ -31,14 +33,17 @@ class CpuLoops:
     """Runs all samples of a batch in generated loops, in threads."""
 
     title = "numba"
+    shares = True
 
     def refusal(self, cells: Cells) -> str:
         """Say what these loops cannot run: nothing."""
         return ""
 
-    def times(self, spikes: Array, matrix: Array) -> Array:
-        """Multiply spikes (rows, sources) with a matrix (sources, neurons): only spikes are visited."""
-        return times(spikes, matrix)
+    def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons): in float32 only spikes are visited."""
+        if matrix.dtype != np.float32:
+            return late(jnp.matmul(spikes, matrix, precision=jax.lax.Precision.HIGHEST), delay)
+        return times(spikes, matrix, delay)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return."""
@@ -49,26 +54,46 @@ class CpuLoops:
         operands = _operands(cells, given)
         text = forward_text(cells, list(operands), _scalars(cells, operands))
         forms = tuple(cell.forward for cell in cells.cells)
-        return _called("train_forward", text, forms, operands, cells.outputs(steps), size, "1")
+        return _called("train_forward", text, forms, operands, cells.outputs(steps), size)
 
     def backward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps back."""
-        operands = _operands(cells, given)
-        text = backward_text(cells, list(operands), _scalars(cells, operands))
+        wide = importlib.import_module("....backends.numba.vectors", __package__).WIDE
+        operands = _operands(cells, {k: x for k, x in given.items() if k not in unread(cells)})
+        for j, one in enumerate(cells.products):
+            if not one.given:
+                operands[f"w{j}"] = operands[f"w{j}"].astype(np.float32) * one.quantum
+            if one.dense:
+                operands[f"w{j}"] = _panels(operands[f"w{j}"], wide)
+        text = backward_text(cells, list(operands), _scalars(cells, operands), wide)
         forms = tuple(cell.backward for cell in cells.cells)
-        own = [f"w{j}.shape[0] > 1" for j in range(len(cells.products))]
-        many = f"1 if {' or '.join(own)} else {GROUP}" if own else str(GROUP)
-        return _called("train_backward", text, forms, operands, cells.cotangents(steps), size, many)
+        return _called("train_backward", text, forms, operands, cells.cotangents(steps), size, _in_place(cells))
+
+
+def _in_place(cells: Cells) -> dict[str, str]:
+    """Return which results may have the memory of operands: cotangents of spikes are read before they are replaced."""
+    firsts = {cell.place: next(iter(cell.receptors), None) for cell in cells.cells}
+    return {f"dz{p}": f"dc{p}_{first}" for p, first in firsts.items() if first is not None}
+
+
+def _panels(matrices: Array, wide: int) -> Array:
+    """Return matrices (..., sources, neurons) as (..., panels, neurons, wide): some sources each, with zeros."""
+    *others, sources, neurons = matrices.shape
+    padded = jnp.pad(matrices, ((0, 0), (0, 0), (0, -sources % wide), (0, 0)))
+    return jnp.moveaxis(padded.reshape(*others, -1, wide, neurons), -1, -2)
 
 
 def _operands(cells: Cells, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return all operands: weights of dense products as matrices, and the structures of others."""
+    """Return all operands: also weights of the plan, dense ones as matrices, and the structures of others."""
     found = dict(given)
     for j, one in enumerate(cells.products):
+        numbers = None if one.given else one.synapses.weights.astype(one.whole)
         if one.dense:
-            found[f"w{j}"] = jax.vmap(one.matrix)(given[f"w{j}"])
-        else:
-            found |= {f"b{j}": one.starts, f"i{j}": one.synapses.targets.astype(np.int32), f"k{j}": one.which}
+            found[f"w{j}"] = jax.vmap(one.matrix)(given[f"w{j}"]) if numbers is None else one.matrix(numbers)[None]
+            continue
+        if numbers is not None:
+            found[f"w{j}"] = numbers[None]
+        found |= {f"b{j}": one.starts, f"i{j}": one.synapses.targets.astype(np.int32), f"k{j}": one.which}
     return found
 
 
@@ -79,13 +104,25 @@ def _scalars(cells: Cells, operands: Mapping[str, Array]) -> list[str]:
 
 
 def _called(
-    name: str, text: str, forms: tuple[Form, ...], operands: Mapping[str, Array], shapes: Shapes, size: int, many: str
+    name: str,
+    text: str,
+    forms: tuple[Form, ...],
+    operands: Mapping[str, Array],
+    shapes: Shapes,
+    size: int,
+    in_place: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Array]:
     arrays = [jnp.asarray(x) for x in operands.values()]
     outs = [ShapedArray((size, *shape), np.dtype(dtype)) for shape, dtype in shapes.values()]
     types = tuple((str(x.dtype), x.ndim) for x in arrays), tuple((str(x.dtype), x.ndim) for x in outs)
-    target = LoopTarget(name, text, numba_text(forms), (*operands, *shapes), many, types, forms)
-    return dict(zip(shapes, native_call(target, arrays, outs), strict=True))
+    target = LoopTarget(name, text, numba_text(forms), (*operands, *shapes), types, forms)
+    labels, results = list(operands), list(shapes)
+    aliases = [
+        (labels.index(given), results.index(made))
+        for given, made in in_place.items()
+        if given in labels and len(operands[given]) == size
+    ]
+    return dict(zip(shapes, native_call(target, arrays, outs, aliases), strict=True))
 
 
 @dataclass(frozen=True)
@@ -96,7 +133,6 @@ class LoopTarget:
     text: str
     functions: str
     arguments: tuple[str, ...]
-    many: str
     types: tuple[tuple[tuple[str, int], ...], ...]
     forms: tuple[Form, ...] = field(compare=False, repr=False)
 
@@ -113,6 +149,6 @@ def _compiled(target: LoopTarget) -> NativeTarget:
 
     make = importlib.import_module(f"{__package__}.on_kernels").kernel_of
     arguments = dict(zip(target.arguments, (*target.types[0], *target.types[1]), strict=True))
-    kernel = make(target.title, target.text, target.forms, arguments, target.many)
+    kernel = make(target.title, target.text, target.forms, arguments)
     operands, outs = ([ShapedArray((1,) * ndim, np.dtype(dtype)) for dtype, ndim in types] for types in target.types)
     return target_of(kernel, operands, outs)

@@ -8,9 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from ....scalar.form import Form
 from ..cells import Cell, Cells
 
-__all__ = ["GROUP", "backward_text", "forward_text"]
-
-GROUP = 4  # samples whose steps back are done together: each weight is read once for all of them
+__all__ = ["backward_text", "forward_text", "unread"]
 
 
 class _Lines:
@@ -27,8 +25,8 @@ class _Lines:
 
 
 def _of_sample(label: str, sample: str = "b") -> str:
-    """Return an array of one sample; arrays that all samples share have one row."""
-    return f"{label}[row({sample}, {label})]"
+    """Return an array of one sample; arrays that samples share have fewer rows."""
+    return f"{label}[row({sample}, size, {label})]"
 
 
 def _structure(j: int) -> list[str]:
@@ -69,45 +67,54 @@ def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
 def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
     """Return the text of `group(first, count, table)`, which runs all steps of one sample.
 
-    The first axis of all arrays is that of samples; those that all samples share have one row. Parameters in `scalars`
+    The first axis of all arrays is that of samples; those that samples share have fewer rows. Parameters in `scalars`
     have one value.
     """
     lines = _Lines()
     calls = {cell.place: _forward_of(cells, cell, given, scalars, lines) for cell in cells.cells}
     lines.add(0, "def group(first, count, table):")
-    lines.add(1, "b, before, steps = first, flush_floats(), z0.shape[1]", *_delays(cells))
+    lines.add(1, "b, before, (size, steps) = first, flush_floats(), z0.shape[:2]", *_delays(cells))
     lines.add(1, f"now = np.uint32({_of_sample('begin')}[0])")
     lines.add(1, "one, zero = np.float32(1), np.float32(0)")
     if "fine" in given:
         lines.add(1, f"if not {_of_sample('fine')}[0]:", "    one = zero = np.float32(np.nan)")
     for cell in cells.cells:
         p = cell.place
-        lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.bool_)")
+        lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.uint8)")
         for key in cell.states:
-            lines.add(1, f"s{p}_{key}[b][:] = {_of_sample(f'x{p}_{key}')}")
+            lines.add(1, f"copy_row({_of_sample(f'x{p}_{key}')}, s{p}_{key}[b])")
         for key in cell.receptors:
-            if into := cells.into(cell, key):
-                depth = max(cells.products[j].depth for j in into)
-                lines.add(1, f"ring{p}_{key} = np.zeros(({depth}, {cell.size}), np.float32)")
+            for name, dtype, depth in _rings(cells, cell, key):
+                lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, {cell.size}), np.{dtype})")
     lines.add(1, "for t in range(steps):")
     for cell in cells.cells:
         lines.add(2, calls[cell.place])
     for cell in cells.cells:
         own = [j for j, one in enumerate(cells.products) if one.synapses.source == cell.population.name]
         p = cell.place
-        lines.add(2, *([f"count{p} = list_spikes(flags{p}, found{p})"] if own else []))
+        lines.add(2, *([f"count{p} = list_ones(address(flags{p}), {cell.size}, found{p})"] if own else []))
         lines.add(2, *(_delivery(cells, j, p) for j in own))
     lines.add(2, "now = np.uint32(now + np.uint32(1))")
     lines.add(1, "restore_floats(before)")
     return lines.text()
 
 
+def _rings(cells: Cells, cell: Cell, receptor: str) -> list[tuple[str, str, int]]:
+    """Return the sums of later steps that a receptor has: name, dtype, and how many steps; of floats, and of quanta."""
+    found = []
+    for name, given in (("ring", True), ("quanta", False)):
+        if into := [cells.products[j] for j in cells.into(cell, receptor, given=given)]:
+            found.append((name, "float32" if given else into[0].whole, max(one.depth for one in into)))
+    return found
+
+
 def _delivery(cells: Cells, j: int, source: int) -> str:
     one = cells.products[j]
     target, receptor = one.place
-    ring = f"ring{cells.place(target)}_{receptor}"
+    ring = f"{'ring' if one.given else 'quanta'}{cells.place(target)}_{receptor}"
     structure = "" if one.dense else f" ({', '.join(_structure(j))}),"
-    kind, weights = "dense" if one.dense else "sparse", _of_sample(f"w{j}")
+    whole = not one.given and one.whole == "int32"
+    kind, weights = "whole" if whole and one.dense else "dense" if one.dense else "sparse", _of_sample(f"w{j}")
     return f"deliver_{kind}({weights}, delays{j},{structure} found{source}, count{source}, t, {ring})"
 
 
@@ -119,14 +126,16 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
     for key, name in cell.states.items():
         head[f"s_{key}"], arrays[name.text] = f"s{p}_{key}[b]", f"s_{key}[k]"
     for key, name in cell.receptors.items():
-        terms = []
-        if f"c{p}_{key}" in given:
-            head[f"c_{key}"] = _of_sample(f"c{p}_{key}") + "[t]"
-            terms.append(f"c_{key}[k]")
-        if cells.into(cell, key):
-            head[f"ring_{key}"] = f"ring{p}_{key}[t % ring{p}_{key}.shape[0]]"
-            terms.append(f"ring_{key}[k]")
-            resets.append(f"ring_{key}[k] = np.float32(0)")
+        rings = {ring: f"{ring}{p}_{key}[t % {ring}{p}_{key}.shape[0]]" for ring, *_ in _rings(cells, cell, key)}
+        of_step = {name: _of_sample(f"{name}{p}_{key}") + "[t]" for name in "ch" if f"{name}{p}_{key}" in given}
+        for term, array in (of_step | rings).items():
+            head[f"{term}_{key}"] = array
+            if term in rings:
+                resets.append(f"{term}_{key}[k] = 0")
+        floats = " + ".join(f"{term}_{key}[k]" for term in ("c", "ring") if f"{term}_{key}" in head)
+        whole = " + ".join(f"{term}_{key}[k]" for term in ("h", "quanta") if f"{term}_{key}" in head)
+        quantum = f"np.float32({float(cell.population.quanta[key])!r})"
+        terms = [f"np.float32({whole}) * {quantum}"] * bool(whole) + [f"({floats})"] * bool(floats)
         arrays[name.text] = " + ".join(terms) or "np.float32(0)"
     head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
     head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]", "one": "one", "zero": "zero"}
@@ -136,31 +145,44 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
     call = f"be_{cell.forward.name}({', '.join(_values(cell, cell.forward, arrays, scalars))})"
     body = [f"{', '.join(results)} = {call}"]
     body += [f"s_{key}[k] = new_{key}" for key in cell.states] + [f"o_{key}[k] = new_{key}" for key in cell.sampled]
-    body += ["flags[k] = spike", "z[k] = one if spike else zero"]
+    body += ["flags[k] = np.uint8(spike)", "z[k] = one if spike else zero"]
     body += [f"r_{k}[k] = kept_{k}" for k in range(len(cell.residuals))] + resets
     lines.add(0, *_loop(f"step{p}", head, _scalars_of(cell, scalars), body))
     return f"step{p}({', '.join(head.values())})"
 
 
-def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
-    """Return the text of `group(first, count, *given, *outputs)`: all steps back of some samples."""
+def unread(cells: Cells) -> set[str]:
+    """Return the labels of spikes that the steps back do not read: the other arrays say how many steps there are."""
+    timed = any(cell.receptors for cell in cells.cells)
+    return {f"z{c.place}" for c in cells.cells if timed and c.adjoint and c.adjoint.spike not in c.adjoint.reads}
+
+
+def _timed(cells: Cells) -> str:
+    """Return the label of an array (samples, steps, neurons) of the steps back."""
+    return next((f"dc{c.place}_{key}" for c in cells.cells for key in c.receptors), "z0")
+
+
+def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], wide: int) -> str:
+    """Return the text of `group(first, count, table)`: all steps back of some samples, which share weights.
+
+    Matrices are in panels of `wide` sources: each weight is read once for all samples of a group.
+    """
     lines = _Lines()
     calls = {cell.place: _backward_of(cell, given, scalars, lines) for cell in cells.cells}
     lines.add(0, "def group(first, count, table):")
-    lines.add(1, "before, steps = flush_floats(), z0.shape[1]", *_delays(cells))
+    lines.add(1, f"before, (size, steps) = flush_floats(), {_timed(cells)}.shape[:2]", *_delays(cells))
     for cell in cells.cells:
-        lines.add(1, f"g{cell.place} = np.zeros(({GROUP}, {cell.size}), np.float32)")
+        lines.add(1, f"g{cell.place} = np.zeros((count, {-(-cell.size // wide) * wide}), np.float32)")
     lines.add(1, "for b in range(first, first + count):", "    pass")
     for cell in cells.cells:
         p = cell.place
-        lines.add(2, *(f"dx{p}_{key}[b][:] = {_or_zero(f'ds{p}_{key}', given)}" for key in cell.float_states))
-        lines.add(2, *(f"dq{p}_{key}[b][:] = 0" for key in cell.trained))
+        lines.add(2, *(_copied(f"ds{p}_{key}", given, "", f"dx{p}_{key}[b]") for key in cell.float_states))
+        lines.add(2, *(f"fill_row(0, dq{p}_{key}[b])" for key in cell.trained))
     lines.add(1, "for t in range(steps - 1, -1, -1):")
     for cell in cells.cells:
         p = cell.place
-        start = _or_zero(f"dz{p}", given)
         lines.add(2, "for q in range(count):", "    b = first + q")
-        lines.add(3, f"g{p}[q][:] = {start if start == '0' else start + '[t]'}")
+        lines.add(3, _copied(f"dz{p}", given, "[t]", f"g{p}[q]"))
         for j, one in enumerate(cells.products):
             if one.synapses.source == cell.population.name:
                 lines.add(2, *_back_through(cells, j, p))
@@ -172,8 +194,9 @@ def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) 
     return lines.text()
 
 
-def _or_zero(label: str, given: Collection[str]) -> str:
-    return _of_sample(label) if label in given else "0"
+def _copied(label: str, given: Collection[str], row: str, into: str) -> str:
+    """Return the line that copies a row of a sample, or sets zeros if it is not given."""
+    return f"copy_row({_of_sample(label)}{row}, {into})" if label in given else f"fill_row(0, {into})"
 
 
 def _back_through(cells: Cells, j: int, source: int) -> list[str]:

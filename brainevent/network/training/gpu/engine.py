@@ -13,6 +13,7 @@ import numpy as np
 
 from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
+from ...reference.products import late
 from ..cells import Cell, Cells
 from .calls import Kernels, residuals
 from .device import Device, gpu
@@ -38,6 +39,7 @@ class GpuKernels:
     device: Device | None = None
 
     title = "cuda"
+    shares = False
 
     def refusal(self, cells: Cells) -> str:
         """Say what the kernels cannot run; nothing if they can run it."""
@@ -49,6 +51,8 @@ class GpuKernels:
             return f"the population has several projections to itself, {names}, and a kernel has one"
         for one in cells.products:
             name = one.synapses.name
+            if not one.given:
+                return f"the weights of {name} are not in params, so their sums are whole numbers of quanta"
             if not one.dense:
                 return f"{name} is sparse, and kernels multiply with whole matrices"
             if len(one.delays) > 1:
@@ -62,9 +66,9 @@ class GpuKernels:
     def _device(self) -> Device:
         return gpu() if self.device is None else self.device
 
-    def times(self, spikes: Array, matrix: Array) -> Array:
-        """Multiply spikes (rows, sources) with a matrix (sources, neurons), in JAX's own precision."""
-        return jnp.matmul(spikes, matrix)
+    def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons), in JAX's own precision."""
+        return late(jnp.matmul(spikes, matrix), delay)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return: residuals are those of kernels."""
