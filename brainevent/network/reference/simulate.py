@@ -75,9 +75,10 @@ def simulate(
     too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
     mode and no second derivatives. What native code lacks runs in plain JAX: populations of float64, those that receive
     from each other with weights that are not in `params`, rules without an adjoint, `spike_times`; on a GPU also
-    populations that project to each other, and sparse projections within a population. `Simulation.explain` says what
-    it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has
-    traced without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
+    populations that project to each other, and sparse projections within a population. `Simulation.report` says which
+    populations these are, and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that
+    `jax.jit` has traced without a derivative, and with known weights, runs the code of `run`, and raises when it is
+    differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -43,13 +44,9 @@ def reported(
     step: int,
     units: str,
     placement: str | None,
-    replaced: str | None = None,
-    beside: str | None = None,
+    more: Sequence[str] = (),
 ) -> Text:
-    """Return the network in tables; `units` run it, at `placement`.
-
-    `replaced` says which weights were set, and `beside` how several such networks run.
-    """
+    """Return the network in tables; `units` run it, at `placement`; `more` are lines of other rooms about it."""
     entries = sum(p.entries for p in plan.projections)
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
@@ -59,7 +56,7 @@ def reported(
         f"backend {backend}, {units}; synapses take {in_bytes(held[0])}, "
         f"neurons and pending input {in_bytes(held[1])}"
     )
-    head += "".join(f"\n{line}" for line in (placement, replaced, beside) if line)
+    head += "".join(f"\n{line}" for line in (placement, *more) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
     tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
     text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])

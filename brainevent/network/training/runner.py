@@ -62,7 +62,7 @@ def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
             found[f"q{p}_{key}"] = jnp.asarray(given.params[name][key], one.dtype).reshape(-1)
         for key, one in cell.states.items():
             found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], one.dtype)
-    return found | {f"w{j}": given.weights[one.synapses.name] for j, one in enumerate(cells.products)}
+    return found | {f"w{j}": given.weights[one.about.name] for j, one in enumerate(cells.products)}
 
 
 def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:

@@ -36,6 +36,10 @@ class CpuLoops:
         """Say what these loops cannot run: nothing."""
         return ""
 
+    def rounding(self, cells: Cells) -> str:
+        """Say how weights are rounded: not at all."""
+        return ""
+
     def times(self, spikes: Array, matrix: Array) -> Array:
         """Multiply spikes (rows, sources) with a matrix (sources, neurons): only spikes are visited."""
         return times(spikes, matrix)
