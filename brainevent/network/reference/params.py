@@ -11,6 +11,7 @@ import numpy as np
 
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
+from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.plan import Plan
 
 __all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "neuron_params"]
@@ -53,7 +54,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
 
 
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
-    """Return the weights that are given, checked: floats of the plan, (1,) or (entries,)."""
+    """Return the weights that are given, checked: floats of the plan, (1,) or (entries,), also those of matrices."""
     found = {}
     for p in plan.projections:
         if p.name in params:
@@ -63,8 +64,11 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
             with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
-                found[p.name] = jnp.asarray(value, plan.dtype)
-            _check_shape(where, found[p.name], ((1,), (p.entries,)))
+                weights = jnp.asarray(value, plan.dtype)
+            found[p.name] = weights_of_matrix(f"simulate: {where}", plan, p, weights)
+            if (shape := found[p.name].shape) not in ((1,), (p.entries,)):
+                one_or = f"(1,) or {shapes_of_weights(plan, p, shape)}"
+                raise ShapeError(f"simulate: {where} has shape {shape}; pass {one_or}")
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ..description.units import plain, unit_of
 from ..plan.build import wirings_of
+from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.pending import check_pending
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.projections import ProjectionPlan
@@ -93,7 +94,9 @@ def split_values(
     return params, states
 
 
-def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
+def weights_to_set(
+    plan: Plan, projection: ProjectionPlan, values: Mapping[str, Any], unit: Any, what: str = "set"
+) -> Array:
     """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is that of the receptor."""
     for name in values:
         if name != "weights":
@@ -103,17 +106,17 @@ def weights_to_set(projection: ProjectionPlan, values: Mapping[str, Any], unit: 
             )
     if "weights" not in values:
         raise NetworkError(f"{what}: weights of {projection.name} are missing; pass weights=")
-    return checked_weights(what, projection, values["weights"], unit)
+    return checked_weights(what, plan, projection, values["weights"], unit)
 
 
-def checked_weights(what: str, projection: ProjectionPlan, value: Any, unit: Any) -> Array:
+def checked_weights(what: str, plan: Plan, projection: ProjectionPlan, value: Any, unit: Any) -> Array:
     """Return new weights of a projection: float64, () or (synapses,); `unit` is that of the receptor."""
-    where, entries = f"{what}: weights of {projection.name}", projection.entries
+    where = f"{what}: weights of {projection.name}"
     array = as_dtype(where, value, np.float64, unit)
-    if array.shape not in ((), (1,), (entries,)):
-        raise NetworkError(
-            f"{where} have the shape {array.shape}; pass a number, or an array ({entries},) in the order of connections"
-        )
+    array = weights_of_matrix(where, plan, projection, array)
+    if array.shape not in ((), (1,), (projection.entries,)):
+        shapes = shapes_of_weights(plan, projection, array.shape)
+        raise NetworkError(f"{where} have the shape {array.shape}; pass a number, or an array {shapes}")
     if not np.isfinite(array).all():
         raise NetworkError(f"{where}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
     return array.reshape(()) if array.shape == (1,) else array
@@ -244,7 +247,7 @@ def given_weights(weights: Weights, name: str, values: Mapping[str, Any], what: 
     """Return the new weights of a projection, checked, by its name; nothing if they are those of now."""
     about = found_projection(weights.plan, what, name)
     unit = unit_of(about.target, weights.plan.population(about.target).units, about.receptor)
-    given = weights_to_set(about, values, unit, what)
+    given = weights_to_set(weights.plan, about, values, unit, what)
     return {} if weights.has(name, given) else {name: given}
 
 
