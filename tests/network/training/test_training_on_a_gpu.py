@@ -2,6 +2,7 @@
 """Networks that are trained with kernels of a GPU, on a pretend one: the gradients of plain JAX."""
 
 import importlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -113,6 +114,20 @@ def said(*projections, sizes=(20, 20)):
     made = [be.Projection(ends[a], ends[b], how, into="syn", delay=delay) for a, b, how, delay in projections]
     plan = be.Network(found, made, dt=1.0).build(seed=0, backend="jax").plan
     return training_in_words(plan, NativeRunner(GpuKernels(PretendGpu(2)))).splitlines()
+
+
+def test_programs_for_a_cpu_are_refused_with_what_to_do(monkeypatch):
+    sim, weights = network()
+    device = PretendGpu(2)
+    device.on_host = False
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(device)))
+    words = (
+        "simulate: a network that was built with backend='cuda' runs on NVIDIA GPUs, and is called in a program for "
+        "cpu; pass arrays that are on the GPU, or build the network with backend='numba' or 'jax'"
+    )
+    traced = jax.jit(loss_of(sim)).trace(weights, jnp.float32(0.9), jnp.zeros((1, STEPS, 10)))
+    with pytest.raises(NotImplementedError, match=re.escape(words)):
+        traced.lower()
 
 
 ROUNDED = "backward, they, adjoints and stored margins have 11 bits"

@@ -287,6 +287,28 @@ def kernels_of(sim, params):
     return re.findall(r"network_steps_back\[", text)
 
 
+@pytest.mark.parametrize("trained", [True, False])
+def test_programs_for_another_platform_are_refused_with_what_to_do(trained):
+    """Steps and steps back, products between populations, and the code of `run`: a program for a GPU has none."""
+    words = re.escape(
+        "simulate: a network that was built with backend='numba' runs on CPUs, and is called in a program for cuda; "
+        "pass arrays that are on the CPU, for example within jax.default_device(jax.devices('cpu')[0]), or build the "
+        "network with backend='cuda' or 'jax'"
+    )
+    inner, a, b = one(), population("a", 9, lif), population("b", 5, lif)
+    outer = be.Network([a, b], [be.Projection(a, b, be.connect.all_to_all(weight=0.3), into="syn")], dt=1.0)
+    for network, name, what in ((inner, "a->a.syn", "a.v"), (outer, "a->b.syn", "b.v")):
+        sim = network.build(seed=0, backend="numba")
+
+        def run(weights, sim=sim, name=name, what=what):
+            params = {name: weights} if trained else {}
+            return be.simulate(sim, sim.state.with_floats(), params, 4, record=what)[1][what].sum()
+
+        traced = jax.jit(jax.grad(run) if trained else run).trace(jnp.asarray(sim.params[name]))
+        with pytest.raises(NotImplementedError, match=words):
+            traced.lower(lowering_platforms=("cuda",))
+
+
 def test_a_report_draws_no_synapses():
     sim = several().build(seed=0, backend="numba")
 

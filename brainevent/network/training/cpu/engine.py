@@ -17,6 +17,7 @@ from ...._compat import ShapedArray
 from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
+from ...placed import OnCpu
 from ..cells import Cells
 from .events import times
 from .text import GROUP, backward_text, forward_text
@@ -93,7 +94,7 @@ def _called(
 
 
 @dataclass(frozen=True)
-class LoopTarget:
+class LoopTarget(OnCpu):
     """Loops that are compiled when a program that runs them is."""
 
     title: str
