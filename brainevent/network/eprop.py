@@ -102,7 +102,7 @@ def eprop(
         >>> {name: gradient.shape for name, gradient in gradients.items()}
         {'hidden->out.syn': (5,)}
     """
-    plan = in_one_part(sim if isinstance(sim, Plan) else _plan(sim))
+    plan = sim if isinstance(sim, Plan) else in_one_part(_plan(sim))
     steps = checked_count("steps", steps)
     check_names(plan, params)
     with jax.enable_x64(plan.dtype == "float64"):

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..._compat import Tracer
 from ...errors import NetworkError
-from .connections import in_one_part
 from .plan import Plan
 from .projections import ProjectionPlan
 
@@ -37,7 +36,7 @@ def shapes_of_weights(plan: Plan, about: ProjectionPlan, found: tuple[int, ...])
 
 
 def weights_of_matrix(where: str, plan: Plan, about: ProjectionPlan, matrix: Array) -> Array:
-    """Return one weight for each synapse, in the order of `Simulation.connections`, of a matrix (sources, targets).
+    """Return one weight for each synapse, in the order of the plan, of a matrix (sources, targets).
 
     Arrays of other shapes are returned as they are.
     """
@@ -68,9 +67,9 @@ def as_matrix(where: str, plan: Plan, about: ProjectionPlan, weights: Array) -> 
 
 def _places(where: str, plan: Plan, about: ProjectionPlan) -> Array:
     """Return the place of each synapse among the elements of a matrix; raise if two have the same."""
-    whole, targets = in_one_part(plan), _shape(plan, about)[1]
-    synapses = whole.synapses[whole.place(about.name)]
-    sources = np.repeat(np.arange(synapses.starts.size - 1), np.diff(synapses.starts.astype(np.int64)))
+    targets, synapses = _shape(plan, about)[1], plan.synapses[plan.place(about.name)]
+    starts = synapses.starts[:: plan.parts].astype(np.int64)
+    sources = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     places = sources * targets + synapses.targets
     ordered = np.sort(places)
     if (same := ordered[1:] == ordered[:-1]).any():

@@ -225,7 +225,7 @@ def _check_width(plan: Plan, arguments: Any) -> None:
 
 def _plan(sim: Any) -> Plan:
     if isinstance(sim, Plan):
-        return in_one_part(sim)
+        return sim  # whose weights are in its own order, as `initial_params` returns them
     if not hasattr(sim, "engine"):
         raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
     if engine_name(sim.engine) not in ("jax", *_NATIVE):

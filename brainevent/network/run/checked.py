@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ..description.units import plain, unit_of
 from ..plan.build import wirings_of
+from ..plan.connections import in_one_part
 from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.pending import check_pending
 from ..plan.plan import Plan, PopulationPlan
@@ -113,7 +114,7 @@ def checked_weights(what: str, plan: Plan, projection: ProjectionPlan, value: An
     """Return new weights of a projection: float64, () or (synapses,); `unit` is that of the receptor."""
     where = f"{what}: weights of {projection.name}"
     array = as_dtype(where, value, np.float64, unit)
-    array = weights_of_matrix(where, plan, projection, array)
+    array = weights_of_matrix(where, in_one_part(plan), projection, array)
     if array.shape not in ((), (1,), (projection.entries,)):
         shapes = shapes_of_weights(plan, projection, array.shape)
         raise NetworkError(f"{where} have the shape {array.shape}; pass a number, or an array {shapes}")
