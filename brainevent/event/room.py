@@ -35,15 +35,24 @@ def check_array(where: str, shape: Sequence[int], dtype: Any) -> None:
         )
 
 
-def check_room(where: str, what: str, size: int, *, on_host: bool = False, instead: str = "ask for less") -> None:
+def check_room(
+    where: str,
+    what: str,
+    size: int,
+    *,
+    on_host: bool = False,
+    instead: str = "ask for less",
+    each: tuple[int, str] = (0, ""),
+) -> None:
     """Raise if `size` bytes do not fit the memory of the device, or with `on_host` that of the host.
 
-    `instead` says what to do.
+    `instead` says what to do. With `each`, the bytes of one of many and their name, the message says how many fit.
     """
     if size < _SMALL:
         return
     for name, most in _limits(on_host):
-        _check(where, what, size, name, most, instead)
+        fits = f"{most // each[0]} {each[1]} fit: " if each[0] else ""
+        _check(where, what, size, name, most, fits + instead)
 
 
 def check_host_room(where: str, what: str, size: int, instead: str, each: int = 0) -> None:

@@ -57,7 +57,11 @@ class NativeTarget(Protocol):
 
     @property
     def title(self) -> str:
-        """The kernel's name, for messages."""
+        """The kernel's name, for messages.
+
+        A target may also have the texts `owner` and `instead`: what runs on its platform, and what to do where a
+        program is for another one.
+        """
 
     @property
     def platform(self) -> str:
@@ -205,12 +209,12 @@ def _lower(
 ) -> Any:
     platforms = lowering_platforms(ctx)
     if isinstance(target, TargetByPlatform):
-        _check_platforms(target.title, target.platforms, platforms)
+        _check_platforms(target, target.platforms, platforms)
         if len(platforms) > 1:
             params = {"outs": outs, "levels": levels, "operator": operator, "aliases": aliases}
             return _lower_by_platform(ctx, operands, target, platforms, {**params, "vmap_method": vmap_method})
         target = target.on(platforms[0])
-    _check_platforms(target.title, (target.platform,), platforms)
+    _check_platforms(target, (target.platform,), platforms)
     name, more = target.portable() if for_export(ctx) else (target.name, {})
     rule = jax.ffi.ffi_lowering(name, operand_output_aliases=dict(aliases))
     avals: Any = ctx.avals_in
@@ -218,13 +222,16 @@ def _lower(
     return rule(ctx, *operands, **{"be.batch": batch, "be.operator": operator, **target.attributes, **more})
 
 
-def _check_platforms(title: str, can: Sequence[str], platforms: Sequence[str]) -> None:
+def _check_platforms(target: NativeTarget | TargetByPlatform, can: Sequence[str], platforms: Sequence[str]) -> None:
     several = len(can) > 1  # such a target is chosen for each platform; any other must only support one of them
     if not (set(platforms) <= set(can) if several else can[0] in platforms):
         devices = " and ".join(_DEVICES[platform] for platform in can)
+        what = getattr(target, "owner", f"the kernel {target.title!r}")
+        instead = getattr(
+            target, "instead", "put the operands on such a device, or give the operator a kernel for this platform"
+        )
         raise NotImplementedError(
-            f"the kernel {title!r} runs on {devices}, and is called in a program for {', '.join(platforms)}; "
-            "put the operands on such a device, or give the operator a kernel for this platform"
+            f"{what} runs on {devices}, and is called in a program for {', '.join(platforms)}; {instead}"
         )
 
 

@@ -16,6 +16,8 @@ from ..scalar.form import FLOATS
 from ..scalar.margin import with_margin
 from ..scalar.trace import flat_rule
 from ..typing import ArrayLike, PyTree
+from .plan.connections import in_one_part
+from .plan.matrices import as_matrix
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
 from .reference.params import check_mapping, check_name, check_names, given_weights, initial_params, neuron_params
 from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
@@ -70,9 +72,9 @@ def eprop(
         surrogate: The derivative of a spike with respect to its margin.
 
     Returns:
-        The loss; by projection the gradients of the weights, (1,) or (entries,) as in `Simulation.params`, of all
-        projections into the readout and into populations with a learning signal; and the state after the run,
-        whose sums are floats.
+        The loss; by projection the gradients of the weights, in the shapes of `params`, or of `Simulation.params`, of
+        all projections into the readout and into populations with a learning signal; and the state after the run, whose
+        sums are floats.
 
     Raises:
         NetworkError: The rule of the readout is not linear, or a delay to it is longer than a step; `loss` returns no
@@ -100,7 +102,7 @@ def eprop(
         >>> {name: gradient.shape for name, gradient in gradients.items()}
         {'hidden->out.syn': (5,)}
     """
-    plan = sim if isinstance(sim, Plan) else _plan(sim)
+    plan = sim if isinstance(sim, Plan) else in_one_part(_plan(sim))
     if plan.plastic:
         raise NetworkError(
             f"eprop: synapses of {', '.join(plan.plastic_by_name)} change by rules of their own; build a network "
@@ -120,7 +122,11 @@ def eprop(
         learner = _learner(plan, neuron_params(plan, params), weights, readout, feedback, loss, surrogate)
         rows = jnp.arange(steps, dtype=np.int32), checked_inputs(plan, inputs or {}, steps)
         carry, losses = jax.lax.scan(learner.step, learner.start(state), rows)
-        return losses.sum(), learner.gradients(carry), learner.state(carry, steps)
+        found = learner.gradients(carry)
+        for about in plan.projections:
+            if about.name in found and jnp.ndim(params.get(about.name, 0)) == 2:
+                found[about.name] = as_matrix("eprop", plan, about, found[about.name])
+        return losses.sum(), found, learner.state(carry, steps)
 
 
 def _plan(sim: Any) -> Plan:

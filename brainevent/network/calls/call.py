@@ -129,7 +129,7 @@ def given_weights(now: Weights, params: Mapping[str, Any]) -> dict[str, Array]:
     for about in now.plan.links():
         if about.name in params:
             value = plain(f"simulate: params[{about.name!r}]", params[about.name])
-            given = checked_weights("simulate", about, value, None)
+            given = checked_weights("simulate", now.plan, about, value, None)
             if not now.has(about.name, given):
                 found[about.name] = given
     return found

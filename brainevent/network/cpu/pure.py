@@ -16,6 +16,7 @@ from ...errors import NetworkError
 from ...ffi.call import native_call
 from ...ffi.targets import register_once
 from ..calls.forward import checked_params, refuse_derivatives
+from ..placed import OnCpu
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from ..state import NetworkState
@@ -56,7 +57,7 @@ class Resident:
 
 
 @dataclass(frozen=True)
-class _Target:
+class _Target(OnCpu):
     """The handler of all networks."""
 
     name: str = _TARGET

@@ -159,7 +159,8 @@ def all_to_all(*, weight: Weight = 1.0, self_connections: bool = True) -> Connec
     """Connect every source neuron with every target neuron.
 
     Args:
-        weight: Weight of each synapse; an array has the shape (sources, targets).
+        weight: Weight of each synapse; an array has the shape (sources, targets). Its zeros are synapses, too: weights
+            that begin at zero can be learned.
         self_connections: Whether a neuron connects to itself; of no effect between two populations.
 
     Returns:

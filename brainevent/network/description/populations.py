@@ -122,7 +122,7 @@ class Projection:
         target: Population that receives them.
         connect: Which neurons they connect, and with which weights: a description such as `connect.prob(0.02,
             weight=1.6)`; or a matrix (sources, targets) of ours or of SciPy, or a dense array, whose zeros are not
-            synapses.
+            synapses: with `connect.all_to_all(weight=array)`, they are.
         into: What the weights add to: the name that the target's rule reads in `arriving`.
         delay: From a spike to its arrival, in ms: a number, values that are drawn, such as `normal(1.5, 0.75)`, or for
             a matrix an array with one delay for each stored element, in their order. None is one step. Delays that are

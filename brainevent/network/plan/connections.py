@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
-from .plan import Plan, SynapsePlan
+from .plan import Plan, SynapsePlan, Synapses
 from .projections import ProjectionPlan
 
-__all__ = ["Connections", "connections", "one_weight_of", "order_of", "plastic_connections", "span", "weights_of"]
+__all__ = ["Connections", "connections", "in_one_part", "one_weight_of", "order_of", "plastic_connections", "span"]
+__all__ += ["weights_of"]
 
 _TOLD_APART = 2**23  # quanta: float32 holds numbers below this exactly, also after division by the quantum
 
@@ -98,6 +101,41 @@ def order_of(plan: Plan, synapses: SynapsePlan) -> Any:
     key *= targets
     key += synapses.targets
     return key.argsort(kind="stable")  # quick: each part of a row is in order
+
+
+def in_one_part(plan: Plan) -> Plan:
+    """Return a plan that is not divided, with its synapses in the order of `order_of`: that of weights of users."""
+    if plan.parts == 1:
+        return plan
+    sources = [_Undivided(plan, place) for place in range(len(plan.synapses))]
+    return dataclasses.replace(plan, parts=1, synapses=Synapses(plan.projections, sources))
+
+
+@dataclass(frozen=True)
+class _Undivided:
+    """Synapses of a projection of a plan in parts, in one part."""
+
+    plan: Plan
+    place: int
+
+    def made(self, about: ProjectionPlan) -> SynapsePlan:
+        """Return the synapses."""
+        return self._synapses
+
+    @cached_property
+    def _synapses(self) -> SynapsePlan:
+        found = self.plan.synapses[self.place]
+        order = order_of(self.plan, found)
+        each = {
+            name: array if array.size == 1 else array[order]
+            for name, array in (("targets", found.targets), ("weights", found.weights), ("delays", found.delays))
+        }
+        return dataclasses.replace(found, starts=found.starts[:: self.plan.parts], **each)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the plan in parts takes for them."""
+        return self.plan.synapses.sources[self.place].nbytes
 
 
 def span(low: float, high: float) -> str:

@@ -66,7 +66,7 @@ class Component:
 
     def depth(self, population: str) -> int:
         """Return the largest delay of projections within the component from a population; 0 if there are none."""
-        own = (one for one in self.products if one.synapses.source == population)
+        own = (one for one in self.products if one.about.source == population)
         return max((one.depth for one in own), default=0)
 
 

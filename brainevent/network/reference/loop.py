@@ -78,7 +78,7 @@ def _run(component: Component, steps: int, given: Given) -> Ran:
 def _run_jvp(component: Component, steps: int, primals: tuple[Given], tangents: tuple[Given]) -> tuple[Ran, Ran]:
     """Differentiate the loop with its weights held fixed: what they add to currents is one product over all steps."""
     (given,), (rates,) = primals, tangents
-    trained = [one for one in component.products if one.given and not _is_zero(rates.weights[one.synapses.name])]
+    trained = [one for one in component.products if one.given and not _is_zero(rates.weights[one.about.name])]
     whole = {one.place: _currents(component, given, one.place, steps) for one in trained}
     nothing = {place: SymbolicZero(jax.typeof(x)) for place, x in whole.items()}
     moved = {place: _currents(component, rates, place, steps) for place in whole if _moves(rates.currents.get(place))}
@@ -90,7 +90,7 @@ def _run_jvp(component: Component, steps: int, primals: tuple[Given], tangents: 
     all_rates = jax.tree.leaves(rates)
     still = {k for k, rate in enumerate(all_rates) if _is_zero(rate)} | {*number.weights.values()}
     moving = sorted({*range(len(leaves))} - still | {number.currents[place] for place in whole})
-    listed = {*component.sends, *(one.synapses.source for one in trained)}
+    listed = {*component.sends, *(one.about.source for one in trained)}
 
     def of_moving(*values: Array) -> tuple[Ran, Mapping[str, Array]]:
         changed = dict(zip(moving, values, strict=True))
@@ -100,8 +100,8 @@ def _run_jvp(component: Component, steps: int, primals: tuple[Given], tangents: 
 
     ran, along, spikes = jax.linearize(of_moving, *(leaves[k] for k in moving), has_aux=True)
     for one in trained:
-        k, weights = number.currents[one.place], one.operand(rates.weights[one.synapses.name])
-        sums = one.arriving(spikes[one.synapses.source], weights).floats
+        k, weights = number.currents[one.place], one.operand(rates.weights[one.about.name])
+        sums = one.arriving(spikes[one.about.source], weights).floats
         if sums is not None:
             all_rates[k] = all_rates[k] + sums if _moves(all_rates[k]) else sums
     return ran, along(*(_array(all_rates[k]) for k in moving))
@@ -159,7 +159,7 @@ class _Loop:
     @cached_property
     def _operands(self) -> list[tuple[Product, Operand]]:
         weights = self.given.weights
-        return [(one, one.operand(weights.get(one.synapses.name))) for one in self.component.products]
+        return [(one, one.operand(weights.get(one.about.name))) for one in self.component.products]
 
     @cached_property
     def _carried(self) -> list[tuple[Carried, Array]]:
@@ -186,7 +186,7 @@ class _Loop:
         parts = [(place, Sums(None, x)) for place, x in given[0].items()]
         parts += [(place, Sums(x, None)) for place, x in given[1].items()]
         for one, operand in self._operands:
-            spikes = past[one.synapses.source].reshape(-1, one.sources)
+            spikes = past[one.about.source].reshape(-1, one.sources)
             parts.append((one.place, one.within(spikes, operand, count)))
         return {place: added(sums for other, sums in parts if other == place) for place, _ in parts}
 

@@ -13,6 +13,7 @@ import numpy as np
 from ..._compat import Tracer
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
+from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.numbers import as_numbers
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
@@ -118,7 +119,7 @@ def loop_of(x: Array) -> str | None:
 
 
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
-    """Return the weights that are given, () or (1,) or (entries,), checked: floats of the plan, (1,) or (entries,)."""
+    """Return the weights that are given, checked: floats of the plan, (1,) or (entries,), also those of matrices."""
     found = {}
     for p in plan.links():
         if p.name in params:
@@ -128,8 +129,11 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
             with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
-                given = jnp.asarray(value, plan.dtype)
-            _check_shape(where, given, ((), (1,), (p.entries,)))
+                weights = jnp.asarray(value, plan.dtype)
+            given = weights_of_matrix(f"simulate: {where}", plan, p, weights)
+            if given.shape not in ((), (1,), (p.entries,)):
+                one_or = f"(1,) or {shapes_of_weights(plan, p, given.shape)}"
+                raise ShapeError(f"simulate: {where} has shape {given.shape}; pass {one_or}")
             found[p.name] = jnp.atleast_1d(given)
     return found
 

@@ -25,7 +25,7 @@ from .products import Operand, Product, Sums, added, products
 from .quanta import Receptor, dtypes_of_sums
 from .spike_times import at_first
 
-__all__ = ["Between", "Passes", "passes"]
+__all__ = ["Between", "Passes", "parts_of", "passes"]
 
 Array = Any
 _MOST = 2**26  # spikes and currents that are in memory at a time
@@ -73,8 +73,8 @@ class Passes:
     def longest(self) -> int:
         """Of how many steps the spikes between components fit in memory; more steps run in chunks."""
         senders = {name: c.size(name) for c in self.components for name in c.sends}
-        inner = {one.synapses.name for c in self.components for one in c.products}
-        outer = [(one.place, one.neurons) for one, _ in self.products if one.synapses.name not in inner]
+        inner = {one.about.name for c in self.components for one in c.products}
+        outer = [(one.place, one.neurons) for one, _ in self.products if one.about.name not in inner]
         return max(1, _MOST // max(1, sum(senders.values()) + sum(dict(outer).values())))
 
     def start(self, state: NetworkState, *, complete: bool) -> Between:
@@ -110,7 +110,7 @@ class Passes:
             filled |= ran.filled
             rows |= ran.rows
         for name, all_ in spikes.items():
-            last[name] = _ending(all_, max(one.depth for one, _ in self.products if one.synapses.source == name))
+            last[name] = _ending(all_, max(one.depth for one, _ in self.products if one.about.source == name))
         after = {place: self._pending(place, before, last, steps) for place in self.plan.receptors()}
         whole = {place: sums.whole for place, sums in after.items() if sums.whole is not None}
         floats = {place: sums.floats for place, sums in after.items() if sums.floats is not None}
@@ -140,7 +140,7 @@ class Passes:
         names = [p.name for p in component.populations]
         params, states = ({name: tree[name] for name in names} for tree in (self.params, before.neurons))
         keys = {name: self.keys[name] for name in names}
-        inner = {one.synapses.name for one in component.products}
+        inner = {one.about.name for one in component.products}
         weights = {name: weights for name, weights in self.weights.items() if name in inner}
         filled = {label: before.filled[label] for label in component.outputs.start()}
         coupled = {one.plan.name: self.weights[one.plan.name] for one in component.couplings}
@@ -149,15 +149,15 @@ class Passes:
     def _from_others(self, component: Component, place: Receptor, spikes: Mapping[str, Array]) -> Sums:
         """Return what arrives at a receptor because of spikes of other components."""
         inner = {p.name for p in component.populations}
-        outer = [(one, w) for one, w in self.products if one.place == place and one.synapses.source not in inner]
-        return added(one.arriving(spikes[one.synapses.source], operand) for one, operand in outer)
+        outer = [(one, w) for one, w in self.products if one.place == place and one.about.source not in inner]
+        return added(one.arriving(spikes[one.about.source], operand) for one, operand in outer)
 
     def _pending(self, place: Receptor, before: Between, last: Mapping[str, Array], steps: int) -> Sums:
         """Return the pending input of a receptor after some steps, in quanta; `last` are the last spikes."""
         rows = self.plan.rows(*place)
         kept = _shifted(Sums(before.whole.get(place), before.floats.get(place)), steps)
         sent = added(
-            one.pending(last[one.synapses.source][-one.depth :], operand, rows)
+            one.pending(last[one.about.source][-one.depth :], operand, rows)
             for one, operand in self.products
             if one.place == place
         )
@@ -224,14 +224,22 @@ def passes(
         )
     sums = dtypes_of_sums(plan)
     of_plan = products(plan, weights, sums, getattr(runner, "times", None))
-    found = [(one, one.operand(weights.get(one.synapses.name))) for one in of_plan]
+    found = [(one, one.operand(weights.get(one.about.name))) for one in of_plan]
+    parts = parts_of(plan, of_plan, outputs, surrogate)
+    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner, surrogate)
+
+
+def parts_of(
+    plan: Plan, of_plan: Sequence[Product], outputs: Outputs, surrogate: Callable[[Array], Array] | None
+) -> list[Component]:
+    """Return the components of a network, in the order in which they run."""
     parts, carried = [], carriers(plan)
     for names in components(plan):
-        ends = [(one, one.synapses.source in names, one.synapses.target in names) for one, _ in found]
+        ends = [(one, one.about.source in names, one.about.target in names) for one in of_plan]
         inner = tuple(one for one, begins, ends_here in ends if begins and ends_here)
-        sends = {one.synapses.source for one, begins, ends_here in ends if begins and not ends_here}
+        sends = {one.about.source for one, begins, ends_here in ends if begins and not ends_here}
         populations = tuple(plan.population(name) for name in names)
         of_these = tuple(name for name in names if name in sends)
         own = tuple(one for one in carried if one.plan.source in names)
         parts.append(Component(populations, inner, outputs.of(names), of_these, surrogate, plan.dtype, own))
-    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner, surrogate)
+    return parts

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...event.functions.csr import binary_csrmm, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
+from ..plan.projections import ProjectionPlan
 
 __all__ = ["Product", "Sums", "added", "along", "late", "products"]
 
@@ -63,15 +64,13 @@ class Product:
     """The synapses of one projection, static.
 
     Its weights are either given in a call, floats in the unit of the receptor; or those of the plan, whole numbers of
-    quanta, whose sums are exact.
+    quanta, whose sums are exact. Synapses are made, or drawn, only where more is asked for than `about` says.
 
     Attributes:
-        synapses: The synapses, in the order of the plan.
+        about: What is known of the projection without its synapses.
+        plan: The network.
         sources: How many neurons send.
         neurons: How many neurons receive.
-        starts: Where the synapses of each source begin, int32 (sources + 1,).
-        delays: The different delays in steps, ascending.
-        which: The place of each synapse's delay among them, int32 (entries,).
         given: Whether weights are given in a call.
         quantum: That of the receptor, in the dtype of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
@@ -80,39 +79,65 @@ class Product:
         graded: Whether spikes are values: products with whole numbers of quanta are then rounded to such.
     """
 
-    synapses: SynapsePlan
+    about: ProjectionPlan
+    plan: Plan
     sources: int
     neurons: int
-    starts: Array
-    delays: tuple[int, ...]
-    which: Array
     given: bool
     quantum: np.floating[Any]
     whole: str
     times: Callable[[Array, Array, int], Array] | None = None
     graded: bool = False
 
+    @cached_property
+    def synapses(self) -> SynapsePlan:
+        """The synapses, in the order of the plan."""
+        return self.plan.synapses[self.plan.place(self.about.name)]
+
+    @cached_property
+    def starts(self) -> Array:
+        """Where the synapses of each source begin, int32 (sources + 1,)."""
+        return self.synapses.starts[:: self.plan.parts].astype(np.int32)
+
+    @property
+    def delayed_alike(self) -> bool:
+        """Whether all synapses have one delay."""
+        return self.about.delays[0] == self.about.delays[1]
+
+    @cached_property
+    def delays(self) -> tuple[int, ...]:
+        """The different delays in steps, ascending."""
+        if self.delayed_alike:
+            return self.about.delays[:1]
+        return tuple(int(delay) for delay in np.unique(self.synapses.delays))
+
+    @cached_property
+    def which(self) -> Array:
+        """The place of each synapse's delay among them, int32 (entries,)."""
+        places = np.searchsorted(self.delays, self.synapses.delays).astype(np.int32)
+        return np.broadcast_to(places, self.about.entries)
+
     @property
     def place(self) -> tuple[str, str]:
         """The population and receptor where spikes arrive."""
-        return self.synapses.target, self.synapses.receptor
+        return self.about.target, self.about.receptor
 
     @property
     def depth(self) -> int:
         """The largest delay."""
-        return self.delays[-1]
+        return self.about.delays[1]
 
     @cached_property
     def dense(self) -> bool:
         """Whether weights are a matrix (delays, sources, neurons) for products; else each synapse is visited."""
         elements = len(self.delays) * self.sources * self.neurons
-        few = elements <= max(_SMALL, _DENSE * self.synapses.targets.size)
+        few = elements <= max(_SMALL, _DENSE * self.about.entries)
         return few and elements < _INDICES and len(self.delays) <= _FEW
 
     @cached_property
     def all_to_all(self) -> bool:
         """Whether there is one synapse from each source to each neuron, with one delay: in the order of a matrix."""
-        if len(self.delays) > 1 or self.synapses.targets.size != self.sources * self.neurons:
+        if not self.delayed_alike or self.about.entries != self.sources * self.neurons:
             return False
         rows = self.synapses.targets.reshape(self.sources, self.neurons)
         return bool((np.diff(self.starts) == self.neurons).all() and (rows == np.arange(self.neurons)).all())
@@ -129,9 +154,9 @@ class Product:
         if self.all_to_all:
             return weights.reshape(shape) if weights.size > 1 else jnp.broadcast_to(weights, shape)
         if isinstance(weights, np.ndarray):
-            of_each = np.broadcast_to(weights, self.synapses.targets.shape)
+            of_each = np.broadcast_to(weights, self.about.entries)
             return np.bincount(self.elements, of_each, math.prod(shape)).astype(weights.dtype).reshape(shape)
-        each = jnp.broadcast_to(weights, self.synapses.targets.shape)
+        each = jnp.broadcast_to(weights, self.about.entries)
         zeros = jnp.zeros(math.prod(shape), each.dtype)
         places = self.elements.astype(np.int32)
         return zeros.at[places].add(each, unique_indices=self._unique, mode="promise_in_bounds").reshape(shape)
@@ -332,23 +357,12 @@ def products(
     times: Callable[[Array, Array, int], Array] | None = None,
 ) -> list[Product]:
     """Return the projections of a plan that have synapses; weights of some are given, sums of others have a dtype."""
-    found = (synapses for synapses in plan.synapses if synapses.targets.size)
+    found = (about for about in plan.projections if about.entries)
     made = (_product(plan, one, one.name in given, whole[one.target, one.receptor]) for one in found)
     return [one if one.graded else replace(one, times=times) for one in made]
 
 
-def _product(plan: Plan, synapses: SynapsePlan, given: bool, whole: str) -> Product:
-    delays, which = np.unique(synapses.delays, return_inverse=True)
-    target = plan.population(synapses.target)
-    return Product(
-        synapses,
-        plan.population(synapses.source).size,
-        target.size,
-        synapses.starts[:: plan.parts].astype(np.int32),
-        tuple(int(delay) for delay in delays),
-        np.broadcast_to(which, synapses.targets.shape).astype(np.int32),
-        given,
-        target.quanta[synapses.receptor],
-        whole,
-        graded=plan.population(synapses.source).rule.value,
-    )
+def _product(plan: Plan, about: ProjectionPlan, given: bool, whole: str) -> Product:
+    source, target = plan.population(about.source), plan.population(about.target)
+    own = source.size, target.size, given, target.quanta[about.receptor], whole
+    return Product(about, plan, *own, graded=source.rule.value)

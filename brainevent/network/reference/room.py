@@ -54,8 +54,10 @@ def _check(*_: Any, sizes: tuple[tuple[str, int], ...], steps: int, elements: in
     largest = sorted(sizes, key=lambda one: -one[1])[:3]
     parts = ", ".join(f"{label} {in_bytes(elements * size)}" for label, size in largest)
     times = f" of {elements} elements" if elements > 1 else ""
-    total = elements * sum(size for _, size in sizes)
-    check_room("simulate", f"what {steps} steps{times} record ({parts})", total, instead=_INSTEAD)
+    own = sum(size for _, size in sizes)
+    each = (own, "elements") if elements > 1 else (-(-own // steps), "steps")
+    what = f"what {steps} steps{times} record ({parts})"
+    check_room("simulate", what, elements * own, instead=_INSTEAD, each=each)
     return []
 
 

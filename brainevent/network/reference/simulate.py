@@ -16,6 +16,7 @@ from ..._compat import canonical, is_differentiated, is_traced
 from ...errors import NetworkError
 from ...typing import PyTree
 from ..engines import engine_name
+from ..plan.connections import in_one_part
 from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
@@ -84,18 +85,19 @@ def simulate(
     their sums are as exact as in plain JAX. Under `jax.vmap`, weights of several networks are stored once for each
     network. What native code lacks runs in plain JAX: populations of float64, those with couplings, rules without an
     adjoint, `spike_times`; on a GPU also populations that project to each other or to themselves with weights that are
-    not in `params`, and sparse projections within a population. `Simulation.explain` says what it knows of this. Take
-    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative,
-    and with known weights, runs the code of `run`, and raises when it is differentiated.
+    not in `params`, and sparse projections within a population. `Simulation.report` says which populations these are,
+    and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without
+    a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
             does not change.
         state: The state before the first step.
         params: By population the parameters by name, () or (neurons,); by projection or coupling its weights, (), (1,)
-            or (entries,), in the unit of what arrives. Parameters left out are as the network was built, and weights as
-            they are now: those of the build, or of `Simulation.set`. If traced weights are NaN or infinite, or traced
-            sums in the state too large, all floats that are returned are NaN.
+            or (entries,), in the unit of what arrives, or a matrix (sources, targets), which is zero where there is no
+            synapse. Parameters left out are as the network was built, and weights as they are now: those of the build,
+            or of `Simulation.set`. If traced weights are NaN or infinite, a traced matrix is not zero where there is no
+            synapse, or traced sums in the state are too large, all floats that are returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons.
@@ -242,7 +244,7 @@ def _check_width(plan: Plan, arguments: Any) -> None:
 
 def _plan(sim: Any) -> Plan:
     if isinstance(sim, Plan):
-        return sim
+        return sim  # whose weights are in its own order, as `initial_params` returns them
     if not hasattr(sim, "engine"):
         raise NetworkError(f'simulate: sim is {type(sim).__name__}; pass what network.build(backend="jax") returns')
     if engine_name(sim.engine) not in ("jax", *_NATIVE):
@@ -250,7 +252,7 @@ def _plan(sim: Any) -> Plan:
             f"simulate: the simulation runs on {type(sim.engine).__name__}, which JAX cannot transform; "
             'build it with backend="jax", "numba", or "cuda" on a GPU, or call its method run'
         )
-    return sim.engine.plan  # with the weights of now
+    return in_one_part(sim.engine.plan)  # with the weights of now
 
 
 def _runner(sim: Any) -> Runner:

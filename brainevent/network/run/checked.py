@@ -14,7 +14,9 @@ from ...errors import NetworkError, did_you_mean
 from ...scalar.primitives import flushed
 from ..description.units import plain, unit_of, weights_unit
 from ..plan.build import wirings_of
+from ..plan.connections import in_one_part
 from ..plan.couplings import CouplingPlan
+from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.pending import check_pending
 from ..plan.plan import Link, Plan, PopulationPlan
 from ..plan.plastic import PlasticPlan
@@ -97,7 +99,7 @@ def split_values(
     return params, states
 
 
-def weights_to_set(link: Link, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
+def weights_to_set(plan: Plan, link: Link, values: Mapping[str, Any], unit: Any, what: str = "set") -> Array:
     """Return the new weights of `Simulation.set`: float64, () or (synapses,); `unit` is their unit."""
     for name in values:
         if name != "weights":
@@ -106,17 +108,17 @@ def weights_to_set(link: Link, values: Mapping[str, Any], unit: Any, what: str =
             raise NetworkError(f"{what}: {link.name} has no {name!r}{guess}; only the weights of a {kind} can be set")
     if "weights" not in values:
         raise NetworkError(f"{what}: weights of {link.name} are missing; pass weights=")
-    return checked_weights(what, link, values["weights"], unit)
+    return checked_weights(what, plan, link, values["weights"], unit)
 
 
-def checked_weights(what: str, link: Link, value: Any, unit: Any) -> Array:
-    """Return new weights of a projection or coupling: float64, () or (synapses,); `unit` is their unit."""
-    where, entries = f"{what}: weights of {link.name}", link.entries
+def checked_weights(what: str, plan: Plan, link: Link, value: Any, unit: Any) -> Array:
+    """Return new weights of a link or coupling: float64, () or (synapses,); `unit` is their unit."""
+    where = f"{what}: weights of {link.name}"
     array = as_dtype(where, value, np.float64, unit)
-    if array.shape not in ((), (1,), (entries,)):
-        raise NetworkError(
-            f"{where} have the shape {array.shape}; pass a number, or an array ({entries},) in the order of connections"
-        )
+    array = weights_of_matrix(where, in_one_part(plan), link, array)
+    if array.shape not in ((), (1,), (link.entries,)):
+        shapes = shapes_of_weights(plan, link, array.shape)
+        raise NetworkError(f"{where} have the shape {array.shape}; pass a number, or an array {shapes}")
     if not np.isfinite(array).all():
         raise NetworkError(f"{where}: {_where_true(np.isinf(array))}is infinite; pass finite numbers")
     return array.reshape(()) if array.shape == (1,) else array
@@ -317,7 +319,7 @@ def given_weights(weights: Weights, name: str, values: Mapping[str, Any], what: 
     if isinstance(about, CouplingPlan):
         source = weights.plan.population(about.source)
         unit = weights_unit(unit_of(source.name, source.units, about.state), unit)
-    given = weights_to_set(about, values, unit, what)
+    given = weights_to_set(weights.plan, about, values, unit, what)
     return {} if weights.has(name, given) else {name: given}
 
 

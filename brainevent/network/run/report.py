@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -44,13 +45,9 @@ def reported(
     step: int,
     units: str,
     placement: str | None,
-    replaced: str | None = None,
-    beside: str | None = None,
+    more: Sequence[str] = (),
 ) -> Text:
-    """Return the network in tables; `units` run it, at `placement`.
-
-    `replaced` says which weights were set, and `beside` how several such networks run.
-    """
+    """Return the network in tables; `units` run it, at `placement`; `more` are lines of other rooms about it."""
     entries = plan.entries
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
@@ -60,7 +57,7 @@ def reported(
         f"backend {backend}, {units}; synapses take {in_bytes(held[0])}, "
         f"neurons and pending input {in_bytes(held[1])}"
     )
-    head += "".join(f"\n{line}" for line in (placement, replaced, beside) if line)
+    head += "".join(f"\n{line}" for line in (placement, *more) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
     head += "".join(f"\n{_rules(one)}" for one in plan.plastic)
     parts = _populations(plan), _synapses(plan), _couplings(plan), _receptors(plan)

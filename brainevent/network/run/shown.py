@@ -20,6 +20,7 @@ from ..plan.plan import Plan, PopulationPlan
 from ..plan.plastic import PlasticPlan
 from ..plan.replaced import Weights
 from ..training.rules import in_training
+from ..training.words import training_in_words
 from .report import Text, reported
 
 __all__ = ["Shown", "beside_in_words", "explained"]
@@ -45,23 +46,31 @@ class Shown:
     def report(self) -> Text:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
 
-        Weights that were replaced are named, and quanta that changed with them.
+        Weights that were replaced are named, and quanta that changed with them. For each population there is what
+        `simulate` trains it with, native code or plain JAX, why, and how weights are rounded then.
 
         Returns:
             A string that prints as it is.
         """
         weights, name = self._weights, engine_name(self.engine)
-        side_by_side = beside_in_words(name)
-        return reported(weights.plan, name, self.steps, *self._where(), weights.said, side_by_side)
+        lines = [weights.said, beside_in_words(name), self._training()]
+        return reported(weights.plan, name, self.steps, *self._where(), [line for line in lines if line])
 
     def explain(self) -> Text:
-        """Return each rule, line by line, with the lines that are run for it, and how elements of sweeps run.
+        """Return each rule, line by line, with the lines that are run for it; how it is trained, and sweeps run.
 
         Returns:
             A string that prints as it is.
         """
         name = engine_name(self.engine)
-        return Text(f"{explained(self.plan, name)}\n\n{beside_in_words(name)}")
+        parts = explained(self.plan, name), self._training(), beside_in_words(name)
+        return Text("\n\n".join(part for part in parts if part))
+
+    def _training(self) -> str:
+        """Say how populations are trained; nothing if the backend is not one of `simulate`."""
+        if engine_name(self.engine) == "interpreted":
+            return ""
+        return training_in_words(self._weights.plan, getattr(self.engine, "runner", None))
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)

@@ -320,11 +320,12 @@ class Simulation(Shown):
         Args:
             name: Name of the population, projection or coupling.
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
-                was built as one number for all neurons stays one. Of a projection or coupling, `weights`: a number, or
-                an array with one element for each synapse in the order of `connections`; spikes that have not arrived
-                yet keep their weights. The network then does what one does that is built with these weights, to the
-                last bit: quantum and layout are chosen anew. Of a plastic projection, `weights`, parameters of its
-                rules, and states of its synapses.
+                was built as one number for all neurons stays one. Of a projection or coupling, `weights`: a number, an
+                array with one element for each synapse in the order of `connections`, or a matrix (sources, targets),
+                which is zero where there is no synapse; spikes that have not arrived yet keep their weights. The
+                network then does what one does that is built with these weights, to the last bit: quantum and layout
+                are chosen anew. Of a plastic projection, `weights`, parameters of its rules, and states of its
+                synapses.
 
         Raises:
             NetworkError: A name does not exist, a value does not fit, or sums of the new weights and of pending input

@@ -55,6 +55,9 @@ class Engine(Protocol):
     def refusal(self, cells: Cells) -> str:
         """Say what it cannot run; nothing if it can run it."""
 
+    def rounding(self, cells: Cells) -> str:
+        """Say how weights, and numbers of the steps back, are rounded; nothing if they have all bits of float32."""
+
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
         """Multiply spikes (steps, sources) with a matrix (sources, neurons), in a way that JAX differentiates.
 
@@ -171,7 +174,7 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
     for j, one in enumerate(cells.products):
         if f"w{j}" in rates:
             label = f"t{cells.arriving(j)}"
-            spikes = results[f"z{cells.place(one.synapses.source)}"]
+            spikes = results[f"z{cells.place(one.about.source)}"]
             sums = _sums(one, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
             if sums is not None:
                 if label in moved:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +15,16 @@ from ..plan.plan import PopulationPlan
 from ..reference.components import Component
 from ..reference.products import Product
 
-__all__ = ["Cell", "Cells", "cells_of", "refusal"]
+__all__ = ["Cell", "Cells", "cells_of", "named", "refusal"]
 
 Array = Any
+_NAMES = 4  # in a sentence
+
+
+def named(names: Sequence[str]) -> str:
+    """Return names in a sentence: the first ones, and how many more there are."""
+    more = len(names) - _NAMES
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:_NAMES])} and {more} more"
 
 
 def refusal(component: Component) -> str:

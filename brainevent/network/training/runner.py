@@ -65,7 +65,7 @@ def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
         for key, one in cell.states.items():
             found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], one.dtype)
     weights = given.weights
-    return found | {f"w{j}": weights[one.synapses.name] for j, one in enumerate(cells.products) if one.given}
+    return found | {f"w{j}": weights[one.about.name] for j, one in enumerate(cells.products) if one.given}
 
 
 def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:

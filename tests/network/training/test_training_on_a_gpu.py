@@ -2,6 +2,7 @@
 """Networks that are trained with kernels of a GPU, on a pretend one: the gradients of plain JAX."""
 
 import importlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from training_on_cpu import PretendGpu
 import brainevent as be
 from brainevent.network.training.gpu.engine import GpuKernels
 from brainevent.network.training.runner import NativeRunner
+from brainevent.network.training.words import training_in_words
 
 STEPS = 6
 SIMULATE = importlib.import_module("brainevent.network.reference.simulate")
@@ -102,3 +104,47 @@ def test_weights_of_each_sample_are_run_one_after_another(monkeypatch):
         alone = gradient(jax.tree.map(lambda x, k=k: x[k], several), xs[k])
         for name, x in alone.items():
             np.testing.assert_allclose(found[name][k], x, rtol=1e-4, atol=1e-6)
+
+
+def said(*projections, sizes=(20, 20)):
+    """Return what is said of populations a and b whose projections have matrices and delays, on a pretend GPU."""
+    params = {"keep": 0.9, "threshold": 1.0}
+    found = [be.Population(name, n, leaky, {"v": 0.0}, params) for name, n in zip("ab", sizes, strict=True)]
+    ends = dict(zip("ab", found, strict=True))
+    made = [be.Projection(ends[a], ends[b], how, into="syn", delay=delay) for a, b, how, delay in projections]
+    plan = be.Network(found, made, dt=1.0).build(seed=0, backend="jax").plan
+    return training_in_words(plan, NativeRunner(GpuKernels(PretendGpu(2)))).splitlines()
+
+
+def test_programs_for_a_cpu_are_refused_with_what_to_do(monkeypatch):
+    sim, weights = network()
+    device = PretendGpu(2)
+    device.on_host = False
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(device)))
+    words = (
+        "simulate: a network that was built with backend='cuda' runs on NVIDIA GPUs, and is called in a program for "
+        "cpu; pass arrays that are on the GPU, or build the network with backend='numba' or 'jax'"
+    )
+    traced = jax.jit(loss_of(sim)).trace(weights, jnp.float32(0.9), jnp.zeros((1, STEPS, 10)))
+    with pytest.raises(NotImplementedError, match=re.escape(words)):
+        traced.lower()
+
+
+ROUNDED = "backward, they, adjoints and stored margins have 11 bits"
+
+
+def test_words_say_how_kernels_round_and_what_they_do_not_have():
+    whole, sparse = be.connect.all_to_all(weight=0.1), be.connect.prob(0.01, weight=0.1)
+    lines = said(("a", "a", whole, 1.0), ("a", "b", whole, 1.0))
+    assert lines[0].startswith(
+        "training: a in native code; forward, the weights of a->a.syn are rounded to 15 bits of the largest, in two "
+        f"planes of s8, so that sums are exact; {ROUNDED}; in plain JAX if the weights of a->a.syn are not in params"
+    )
+    assert lines[1] == "training: b in native code; backward, stored margins have 11 bits"
+    for projections, why in (
+        ([("a", "b", whole, 1.0), ("b", "a", whole, 1.0)], "a, b project to each other, and a kernel has one"),
+        ([("a", "a", sparse, 1.0)], "a->a.syn is sparse, and kernels multiply with whole matrices"),
+        ([("a", "a", whole, be.uniform(1, 5))], "a->a.syn has several delays, and a kernel has one"),
+        ([("a", "a", whole, 1.0), ("a", "a", whole, 2.0)], "the population has several projections to itself"),
+    ):
+        assert f" in plain JAX, because {why}" in said(*projections, sizes=(300, 300))[0]

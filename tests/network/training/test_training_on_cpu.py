@@ -2,6 +2,9 @@
 """Gradients in native code on the CPU: those of plain JAX, spikes of the interpreter, the same bits in any thread."""
 
 import contextlib
+import dataclasses
+import re
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +17,12 @@ from trained_rules import adaptive, lif, synapse
 import brainevent as be
 from brainevent import config
 from brainevent.errors import NetworkError
+from brainevent.network.plan.plan import Synapses
 from brainevent.network.reference.products import late
 from brainevent.network.reference.quanta import dtypes_of_sums
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.cpu.events import times
+from brainevent.network.training.words import training_in_words
 from brainevent.scalar.interpret import interpret
 
 F = np.float32
@@ -264,6 +269,79 @@ def test_what_native_code_lacks_runs_in_plain_jax_and_explain_says_so():
         one().build(seed=0, backend="numba").explain()
     )
     assert "gradients:" not in sims[1].explain()
+    assert (
+        "\ntraining: a in plain JAX, because rule looping: differentiated values pass through a while_loop"
+        in sims[0].report()
+    )
+
+
+def test_report_and_explain_say_what_trains_each_population():
+    network = several()
+    sim, plain, wide, slow = (
+        network.build(seed=0, **how)
+        for how in (
+            {"backend": "numba"},
+            {"backend": "jax"},
+            {"backend": "numba", "dtype": "float64"},
+            {"backend": "interpreted"},
+        )
+    )
+    for text in (sim.report(), sim.explain()):
+        lines = [line for line in text.splitlines() if line.startswith("training: ")]
+        assert lines[0].startswith("training: a, b in native code")
+        assert lines[1:] == ["training: c in native code"]
+    assert "training: all in plain JAX" in plain.report().splitlines()
+    assert (
+        "training: a, b, c in plain JAX, because floats are float64, and native code trains in float32" in wide.report()
+    )
+    assert "training" not in slow.report()
+
+
+def test_weights_that_are_left_out_run_where_the_report_says():
+    """What is said of weights that are not in `params` is what the runner does with them."""
+    sim = several().build(seed=0, backend="numba")
+    [inner] = [line for line in sim.report().splitlines() if line.startswith("training: a, b in native code")]
+    assert ("in plain JAX if the weights of" in inner) == (len(kernels_of(sim, {})) < len(kernels_of(sim, sim.params)))
+
+
+def kernels_of(sim, params):
+    """Return the names of populations whose steps a program runs in native code."""
+    run = lambda x: be.simulate(sim, sim.state.with_floats(), params, 3, {"a.syn": x}, record="a.v")[1]["a.v"].sum()
+    text = str(jax.make_jaxpr(jax.grad(run))(jnp.zeros((3, 40))))
+    return re.findall(r"network_steps_back\[", text)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_programs_for_another_platform_are_refused_with_what_to_do(trained):
+    """Steps and steps back, products between populations, and the code of `run`: a program for a GPU has none."""
+    words = re.escape(
+        "simulate: a network that was built with backend='numba' runs on CPUs, and is called in a program for cuda; "
+        "pass arrays that are on the CPU, for example within jax.default_device(jax.devices('cpu')[0]), or build the "
+        "network with backend='cuda' or 'jax'"
+    )
+    inner, a, b = one(), population("a", 9, lif), population("b", 5, lif)
+    outer = be.Network([a, b], [be.Projection(a, b, be.connect.all_to_all(weight=0.3), into="syn")], dt=1.0)
+    for network, name, what in ((inner, "a->a.syn", "a.v"), (outer, "a->b.syn", "b.v")):
+        sim = network.build(seed=0, backend="numba")
+
+        def run(weights, sim=sim, name=name, what=what):
+            params = {name: weights} if trained else {}
+            return be.simulate(sim, sim.state.with_floats(), params, 4, record=what)[1][what].sum()
+
+        traced = jax.jit(jax.grad(run) if trained else run).trace(jnp.asarray(sim.params[name]))
+        with pytest.raises(NotImplementedError, match=words):
+            traced.lower(lowering_platforms=("cuda",))
+
+
+def test_a_report_draws_no_synapses():
+    sim = several().build(seed=0, backend="numba")
+
+    def made(about):
+        raise AssertionError("synapses are made")
+
+    sources = [SimpleNamespace(made=made, nbytes=0)] * len(sim.plan.projections)
+    plan = dataclasses.replace(sim.plan, synapses=Synapses(sim.plan.projections, sources))
+    assert "a, b in native code" in training_in_words(plan, sim.engine.runner)
 
 
 @pytest.mark.parametrize(("name", "large"), [("one", False), ("several", True)])

@@ -18,6 +18,7 @@ from ...._compat import ShapedArray
 from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
+from ...placed import OnCpu
 from ...reference.products import late
 from ..cells import Cells
 from .events import times
@@ -37,6 +38,10 @@ class CpuLoops:
 
     def refusal(self, cells: Cells) -> str:
         """Say what these loops cannot run: nothing."""
+        return ""
+
+    def rounding(self, cells: Cells) -> str:
+        """Say how weights are rounded: not at all."""
         return ""
 
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
@@ -126,7 +131,7 @@ def _called(
 
 
 @dataclass(frozen=True)
-class LoopTarget:
+class LoopTarget(OnCpu):
     """Loops that are compiled when a program that runs them is."""
 
     title: str

@@ -26,6 +26,7 @@ from ...._compat import (
     symbolic_zero_like,
 )
 from ....ffi.call import NativeTarget, native_call
+from ...placed import OnCpu
 
 __all__ = ["times"]
 
@@ -39,7 +40,7 @@ def times(spikes: Array, matrix: Array, delay: int = 0) -> Array:
 
 
 @dataclass(frozen=True)
-class _Target:
+class _Target(OnCpu):
     """One of the two kernels, compiled when a program that runs it is."""
 
     title: str

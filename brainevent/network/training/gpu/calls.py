@@ -15,6 +15,7 @@ from ...._compat import ShapedArray
 from ....errors import NetworkError
 from ....ffi.call import NativeTarget, native_call
 from ....ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
+from ...placed import OnGpu
 from .device import Device
 from .layer import Layer
 from .shape import Shape, shape_of
@@ -97,7 +98,7 @@ class Kernels:
 
 
 @dataclass(frozen=True)
-class KernelTarget:
+class KernelTarget(OnGpu):
     """A kernel that is compiled when a program that runs it is; `buffers` are the fields of operands and results."""
 
     kernels: Kernels

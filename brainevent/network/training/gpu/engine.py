@@ -14,7 +14,7 @@ import numpy as np
 from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
 from ...reference.products import late
-from ..cells import Cell, Cells
+from ..cells import Cell, Cells, named
 from .calls import Kernels, residuals
 from .device import Device, gpu
 from .layer import Layer
@@ -44,23 +44,33 @@ class GpuKernels:
     def refusal(self, cells: Cells) -> str:
         """Say what the kernels cannot run; nothing if they can run it."""
         if len(cells.cells) > 1:
-            names = ", ".join(cell.population.name for cell in cells.cells)
+            names = named([cell.population.name for cell in cells.cells])
             return f"{names} project to each other, and a kernel has one population"
         if len(cells.products) > 1:
-            names = ", ".join(one.synapses.name for one in cells.products)
+            names = named([one.about.name for one in cells.products])
             return f"the population has several projections to itself, {names}, and a kernel has one"
         for one in cells.products:
-            name = one.synapses.name
+            name = one.about.name
             if not one.given:
                 return f"the weights of {name} are not in params, so their sums are whole numbers of quanta"
+            if not one.delayed_alike:
+                return f"{name} has several delays, and a kernel has one"
             if not one.dense:
                 return f"{name} is sparse, and kernels multiply with whole matrices"
-            if len(one.delays) > 1:
-                return f"{name} has several delays, and a kernel has one"
             kernels = Kernels(_layer(cells, [False] * len(cells.cells[0].params), fed=()), 1, self._device)
             if kernels.fitting("forward") is None or kernels.fitting("backward") is None:
                 return f"{name} is between {one.neurons} neurons, for whose weights a cluster of blocks has no room"
         return ""
+
+    def rounding(self, cells: Cells) -> str:
+        """Say how weights are rounded forward, and adjoints backward; nothing if they are not."""
+        if not cells.products:
+            return "backward, stored margins have 11 bits"
+        names = named([one.about.name for one in cells.products])
+        return (
+            f"forward, the weights of {names} are rounded to 15 bits of the largest, in two planes of s8, so that sums "
+            "are exact; backward, they, adjoints and stored margins have 11 bits"
+        )
 
     @property
     def _device(self) -> Device:

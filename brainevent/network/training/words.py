@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `simulate` trains each part of a network, in words: in native code or in plain JAX, why, and how it rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from ..plan.plan import Plan
+from ..reference.components import Component
+from ..reference.outputs import Outputs
+from ..reference.passes import parts_of
+from ..reference.products import products
+from ..run.recorded import Wanted
+from ..surrogate import fast_sigmoid
+from .cells import cells_of, named
+from .runner import NativeRunner
+
+__all__ = ["training_in_words"]
+
+
+def training_in_words(plan: Plan, runner: Any) -> str:
+    """Return a line for each way in which populations are trained; `runner` is that of the engine, None in plain JAX.
+
+    No synapses are made or drawn for it.
+    """
+    if not isinstance(runner, NativeRunner):
+        return "training: all in plain JAX"
+    names = [about.name for about in plan.projections]
+    lines: dict[str, list[str]] = {}
+    for whole, given in zip(_parts(plan, ()), _parts(plan, names), strict=True):
+        lines.setdefault(_said(runner, given, whole), []).extend(p.name for p in given.populations)
+    return "\n".join(f"training: {named(populations)} in {text}" for text, populations in lines.items())
+
+
+def _parts(plan: Plan, given: Collection[str]) -> list[Component]:
+    """Return components of which the weights of some projections are given, and of which nothing is recorded."""
+    of_plan = products(plan, given, dict.fromkeys(plan.receptors(), "int32"))
+    return parts_of(plan, of_plan, Outputs(plan, Wanted(), 1, np.uint32(0)), fast_sigmoid())
+
+
+def _said(runner: NativeRunner, given: Component, whole: Component) -> str:
+    """Say how a component is trained if the weights within it are given, and if they are not."""
+    if given.timeless:
+        return "plain JAX, for all steps at once, since no step depends on another one"
+    if why := runner.refusal(given):
+        return f"plain JAX, because {why}"
+    parts = ["native code"]
+    if rounding := runner.engine.rounding(cells_of(given, None)):
+        parts.append(rounding)
+    if why := runner.refusal(whole):
+        parts.append(f"in plain JAX if {why}")
+    return "; ".join(parts)
