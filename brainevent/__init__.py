@@ -198,6 +198,7 @@ if TYPE_CHECKING:
     from .network import models, surrogate
     from .network.description import connect
     from .network.description.network import Network
+    from .network.description.plasticity import Plasticity, trace
     from .network.description.populations import Population, Projection
     from .network.description.values import exponential, integers, lognormal, normal, uniform
     from .network.eprop import eprop
@@ -232,11 +233,11 @@ __all__ = [
     "KernelFallbackExhaustedError", "KernelLoadError", "KernelNotAvailableError", "KernelOutputError",
     "KernelRegistrationError", "KernelToolchainError", "LabelledSpikes", "MathError", "Network", "NetworkError",
     "NoRuleError", "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG",
-    "PallasLFSRRNG", "Population", "Projection", "RegistrationTypeError", "RegistrationValueError", "Result",
-    "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult", "TuneResult",
-    "TunedChoice", "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError",
-    "WeightedArray", "XLACustomKernel", "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv",
-    "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p",
+    "PallasLFSRRNG", "Plasticity", "Population", "Projection", "RegistrationTypeError", "RegistrationValueError",
+    "Result", "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult",
+    "TuneResult", "TunedChoice", "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError",
+    "UnsupportedOperationError", "WeightedArray", "XLACustomKernel", "benchmark_function", "binary_coomm",
+    "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p",
     "binary_csrmv", "binary_csrmv_indexed", "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm",
     "binary_densemm_p", "binary_densemv", "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv",
     "binary_fcnmv_p", "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm",
@@ -257,7 +258,7 @@ __all__ = [
     "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens", "numba_cuda_callable",
     "numba_cuda_kernel", "numba_kernel", "plot_traces", "plot_weights", "print_diagnostics", "record",
     "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals",
-    "take_arrivals_p", "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre",
+    "take_arrivals_p", "trace", "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre",
     "update_csr_on_binary_post", "update_csr_on_binary_post_p", "update_csr_on_binary_pre",
     "update_csr_on_binary_pre_p", "update_dense_on_binary_post", "update_dense_on_binary_post_p",
     "update_dense_on_binary_pre", "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre",

@@ -74,6 +74,7 @@ _ROOMS = {
     "network": "models surrogate",
     "network.description": "connect",
     "network.description.network": "Network",
+    "network.description.plasticity": "Plasticity trace",
     "network.description.populations": "Population Projection",
     "network.description.values": "exponential integers lognormal normal uniform",
     "network.eprop": "eprop",

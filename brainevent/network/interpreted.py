@@ -11,8 +11,10 @@ import numpy as np
 from ..scalar.interpret import interpret
 from ..scalar.primitives import flushed
 from .engine import Prepared, Repeated, Stopped, never
+from .interpreted_synapses import PlasticStep, next_past
 from .plan.plan import Plan, PopulationPlan, SynapsePlan
-from .run.finite import check_finite
+from .plan.plastic import SPIKE
+from .run.finite import check_finite, check_synapses
 from .run.recorded import Recorded, Wanted
 from .state import NetworkState, copied, initial_state
 
@@ -30,6 +32,7 @@ class Interpreted:
         self.plan = plan
         self.synapses = list(plan.synapses)
         self.params = {p.name: dict(p.params) for p in plan.populations}
+        self.params |= {one.name: dict(one.rules.params) for one in plan.plastic}
         self.load(initial_state(plan))
 
     @property
@@ -46,9 +49,9 @@ class Interpreted:
         """Go on from a state."""
         self._state = copied(self.plan, state)
 
-    def set(self, population: str, param: str, value: Array) -> None:
+    def set(self, name: str, param: str, value: Array) -> None:
         """Replace a parameter."""
-        self.params[population][param] = value
+        self.params[name][param] = value
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
@@ -68,10 +71,11 @@ class Interpreted:
                 spiked[name][turn] = which
             for label, sample in wanted.samples.items():
                 if self.step % sample.every == 0:
-                    samples[label].append(state.neurons[sample.population][sample.state][sample.neurons])
+                    samples[label].append(sample.of(state))
             turn, self._state = turn + 1, state
             if self.plan.check_finite:
                 check_finite(self.plan, self.step - 1, state.neurons)
+                check_synapses(self.step - 1, self._faults)
         listed = {name: np.nonzero(spiked[name]) for name in wanted.spikes}
         return Recorded(
             first,
@@ -88,29 +92,48 @@ class Interpreted:
 
     def after(self, inputs: Mapping[tuple[str, str], Array]) -> tuple[dict[str, Array], NetworkState]:
         """Return which neurons spike in the next step, and the state after it; that of now does not change."""
+        before = self._state
+        steps = {one.name: PlasticStep(self.plan, one, before, self.params[one.name]) for one in self.plan.plastic}
         neurons: dict[str, Mapping[str, Array]] = {}
-        spikes = {}
+        events: dict[str, Mapping[str, Array]] = {}
+        now = {name: {r: sums[0].copy() for r, sums in own.items()} for name, own in before.arriving.items()}
+        for one in self.plan.plastic:
+            steps[one.name].arrive(before.neurons, now[one.target][one.receptor])
         for p in self.plan.populations:
             given = {receptor: array for (name, receptor), array in inputs.items() if name == p.name}
-            neurons[p.name], spikes[p.name] = self.update(p, given)
-        return spikes, NetworkState(np.uint32(self.step + 1), neurons, self.sent(spikes), self.plan.quanta)
+            neurons[p.name], events[p.name] = self.update(p, now[p.name], given)
+        spikes = {name: own[SPIKE] for name, own in events.items()}
+        arriving = self.sent(spikes)
+        for one in self.plan.plastic:
+            steps[one.name].finish(neurons, events, arriving[one.target][one.receptor])
+        self._faults = [step.fault for step in steps.values() if step.fault is not None]
+        plastic = (
+            {name: step.synapses for name, step in steps.items()},
+            {name: step.traces for name, step in steps.items()},
+            next_past(self.plan, before.past, neurons, events),
+        )
+        return spikes, NetworkState(np.uint32(self.step + 1), neurons, arriving, self.plan.quanta, *plastic)
 
-    def update(self, population: PopulationPlan, given: Mapping[str, Array]) -> tuple[dict[str, Array], Array]:
-        """Run the rule of a population for one step; return its states, and which neurons spiked."""
-        states, sums = self._state.neurons[population.name], self._state.arriving[population.name]
+    def update(
+        self, population: PopulationPlan, sums: Mapping[str, Array], given: Mapping[str, Array]
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Run the rule of a population for one step; return its states, and which neurons had which events."""
+        states = self._state.neurons[population.name]
         arriving = []
         for receptor, quantum in population.quanta.items():
-            amount = flushed(sums[receptor][0].astype(quantum.dtype) * quantum)
+            amount = flushed(sums[receptor].astype(quantum.dtype) * quantum)
             if receptor in given:
                 amount = flushed(amount + flushed(given[receptor].astype(quantum.dtype)))
             arriving.append(amount)
         random = [np.arange(population.size, dtype=np.uint32), *np.array([self.step, *population.key], np.uint32)]
         params = [np.broadcast_to(value, population.size) for value in self.params[population.name].values()]
-        *new, spikes = interpret(
-            population.rule.form,
-            [*states.values(), *arriving, *params, *(random if population.rule.random else ())],
+        outcome = population.rule.outcome(
+            interpret(
+                population.rule.form,
+                [*states.values(), *arriving, *params, *(random if population.rule.random else ())],
+            )
         )
-        return dict(zip(states, new, strict=True)), spikes
+        return dict(zip(states, outcome.states, strict=True)), outcome.events
 
     def sent(self, spikes: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
         """Return the pending input after a step: shifted by one step, with the weights of its spikes added."""
@@ -134,5 +157,4 @@ class Interpreted:
     def sampled(self, wanted: Wanted, label: str, rows: list[Array]) -> Array:
         """Return the samples of a label as one array, also if there are none."""
         sample = wanted.samples[label]
-        dtype = self.plan.population(sample.population).state[sample.state].dtype
-        return np.array(rows, dtype).reshape(len(rows), sample.neurons.size)
+        return np.array(rows, sample.dtype(self.plan)).reshape(len(rows), sample.neurons.size)

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..event.room import check_room
 from .plan.plan import Plan
+from .plan.plastic import PlasticPlan
 
-__all__ = ["NetworkState", "copied", "initial_state"]
+__all__ = ["GROUPS", "NetworkState", "copied", "initial_state", "initial_synapses"]
 
 Array = Any
 
@@ -29,12 +30,23 @@ class NetworkState:
         arriving: By population and receptor, sums in quanta (rows, neurons): row k arrives k steps after the next one.
             They are int32; or floats, which `simulate` takes and returns, and which need not be whole numbers.
         quanta: Population, receptor and quantum of each, static; None for those of the network that takes the state.
+        synapses: By plastic projection, the weights "w" and the states of its synapses, floats (entries,), by source,
+            delay and target: the order of `Simulation.connections`.
+        traces: By plastic projection, what its rules remember of spikes. "pre" is the step of the last spike of the
+            source at the synapse, uint32, and "pre.NAME" are traces as they were after it, and states that came with
+            it: (rows, sources), a row for each different delay if that is of the axon, else one. "post" and "post.NAME"
+            are those of the target: (rows, targets), a row for each different delay if that is of the dendrite.
+        past: By population, what of the last steps is on its way to plastic synapses: events by name, bool, and
+            "state.NAME", 0 where there was no spike: (rows, neurons). Row k is of k + 1 steps ago.
     """
 
     step: Array
     neurons: Mapping[str, Mapping[str, Array]]
     arriving: Mapping[str, Mapping[str, Array]]
     quanta: tuple[tuple[str, str, float], ...] | None = field(default=None, metadata={"static": True})
+    synapses: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    traces: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    past: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     def with_floats(self, dtype: str = "float32") -> NetworkState:
         """Return the state with sums as floats.
@@ -62,7 +74,57 @@ def initial_state(plan: Plan) -> NetworkState:
         p.name: {receptor: np.zeros((plan.rows(p.name, receptor), p.size), np.int32) for receptor in p.quanta}
         for p in plan.populations
     }
-    return NetworkState(np.uint32(0), neurons, arriving, plan.quanta)
+    traces = {one.name: _no_traces(plan, one) for one in plan.plastic}
+    past = {name: _no_past(plan, name) for name in plan.pasts}
+    return NetworkState(np.uint32(0), neurons, arriving, plan.quanta, initial_synapses(plan), traces, past)
+
+
+def initial_synapses(plan: Plan) -> dict[str, dict[str, Array]]:
+    """Return the weights and states of plastic synapses before the first step."""
+    return {
+        one.name: {key: np.array(array[one.order]) for key, array in {"w": one.weights, **one.states}.items()}
+        for one in plan.plastic
+    }
+
+
+def _no_traces(plan: Plan, plastic: PlasticPlan) -> dict[str, Array]:
+    """Return the traces of a plastic projection before any spike."""
+    found: dict[str, Array] = {}
+    rules, where = plastic.rules, f"projection {plastic.name}"
+    for side, rows, size, traces, carried in (
+        ("pre", plastic.pre_rows, plastic.sizes[0], rules.pre, rules.dtypes),
+        ("post", plastic.post_rows, plastic.sizes[1], rules.post, {}),
+    ):
+        if not (traces or carried):
+            continue
+        dtypes = {side: "uint32", **{f"{side}.{one.name}": plan.dtype for one in traces}} if traces else {}
+        dtypes |= {f"{side}.{name}": dtype for name, dtype in carried.items()}
+        what = f"traces of {size} neurons for {rows} different delays"
+        check_room(where, what, 4 * rows * size * len(dtypes), on_host=True)
+        found |= {key: np.zeros((rows, size), dtype) for key, dtype in dtypes.items()}
+    return found
+
+
+def _no_past(plan: Plan, name: str) -> dict[str, Array]:
+    """Return what is on its way from a population to plastic synapses before any spike."""
+    past, population = plan.pasts[name], plan.population(name)
+    size = past.rows * population.size
+    what = f"spikes that are on their way to plastic synapses, for delays up to {past.rows} steps,"
+    check_room(f"population {name}", what, size * (len(past.events) + 4 * len(past.states)), on_host=True)
+    shape = past.rows, population.size
+    events = {event: np.zeros(shape, bool) for event in past.events}
+    return events | {f"state.{state}": np.zeros(shape, population.state[state].dtype) for state in past.states}
+
+
+GROUPS = ("synapses", "traces", "past")  # of a state, besides those of networks without plastic synapses
+
+
+def _plastic_parts(state: NetworkState) -> dict[str, Any]:
+    """Return the parts of a state that plastic synapses need, as arrays of NumPy of its own."""
+    return {
+        group: {name: {key: np.array(array) for key, array in parts.items()} for name, parts in tree.items()}
+        for group, tree in ((group, getattr(state, group)) for group in GROUPS)
+    }
 
 
 def copied(plan: Plan, state: NetworkState) -> NetworkState:
@@ -72,4 +134,4 @@ def copied(plan: Plan, state: NetworkState) -> NetworkState:
         for p in plan.populations
     }
     arriving = {p.name: {r: np.array(state.arriving[p.name][r], np.int32) for r in p.quanta} for p in plan.populations}
-    return NetworkState(np.uint32(state.step), neurons, arriving, plan.quanta)
+    return NetworkState(np.uint32(state.step), neurons, arriving, plan.quanta, **_plastic_parts(state))

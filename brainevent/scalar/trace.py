@@ -4,26 +4,27 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import pickle
 import random
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .. import _units as units
-from ..errors import RuleError, UnknownNameError
+from ..errors import RuleError, UnknownNameError, did_you_mean
 from .form import DTYPES, FLOATS, Form, Name, boxed, form_dtype
 from .lower import Lowering
 from .random import Random
 from .record import Record
 
-__all__ = ["Checked", "Rule", "TracedRule", "flat_rule", "trace"]
+__all__ = ["Checked", "Outcome", "Rule", "Told", "TracedRule", "flat_rule", "shown_result", "told_by", "trace"]
 
 Rule = Callable[..., Any]
 _NEEDS_VALUE = (
@@ -33,8 +34,18 @@ _NEEDS_VALUE = (
     jax.errors.TracerBoolConversionError,
 )
 _RANDOM = tuple(Name(f"r_{key}", "uint32") for key in ("neuron", "step", "key0", "key1"))
-_LETTERS = {"state": "s", "params": "p"}  # of the arguments of a rule
+SPIKE, VALUE = "spike", "value"  # what a rule may return beside its state; all else are other events
+_RESERVED = ("spikes", "counts", "rate")  # of recordings
+_LETTERS = {"state": "s", "params": "p", "synapse": "s", "pre": "pre", "post": "post"}  # of the arguments of a rule
 _NOT_OF_USERS = (str(Path(jax.__file__).parent), str(Path(__file__).parent))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a rule returns besides its state: events, bools by name, spike first; and whether spikes have a value."""
+
+    events: tuple[str, ...] = (SPIKE,)
+    value: bool = False
 
 
 class Checked:
@@ -43,12 +54,15 @@ class Checked:
     `dtype` is that of its floats, of random numbers too.
     """
 
+    of, instead = "neuron", "write rule(s, arriving, p, random), and use random.normal()"
+
     def __init__(self, name: str, rule: Rule, *groups: Mapping[str, str], dtype: str = "float32"):
         self.name, self.rule, self.groups, self.dtype = name, rule, groups, dtype
         self.random = _RANDOM if _takes_random(name, rule) else ()
         self.returned: dict[str, str] = {}  # dtypes of the states that the rule returned
         self.read: set[str] = set()  # names of the parameters that the rule read
         self.used: set[str] = set()  # names of the states that the rule read or replaced
+        self.told = Told()  # what the rule returned besides its state
 
     def jaxpr(self) -> Any:
         """Trace the rule; raise if it draws from a generator of Python or NumPy, which only tracing would do."""
@@ -56,8 +70,8 @@ class Checked:
         found = self._jaxpr()
         if _global_random() != before and str(self._jaxpr()) != str(found):
             raise RuleError(
-                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all neurons "
-                "would have the same number in all steps; write rule(s, arriving, p, random), and use random.normal()"
+                f"rule {self.name}: draws from numpy.random or random, once, when the network is built: all "
+                f"{self.of}s would have the same number in all steps; {self.instead}"
             )
         return found
 
@@ -86,7 +100,7 @@ class Checked:
             ) from error
 
     def flat(self, *scalars: Any) -> list[Any]:
-        """Return the states and the spike that the rule returns for scalars of all groups, and keys if it draws."""
+        """Return states, events and value that the rule returns for scalars of all groups, and keys if it draws."""
         rest = iter(scalars)
         kinds = (("state", self.used), ("arriving", None), ("params", self.read))
         records: list[Any] = [
@@ -99,16 +113,36 @@ class Checked:
         before = dict(records[0]._values)
         result = self.rule(*records)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Record)):
-            raise RuleError(f"rule {self.name}: returns {_shown(result)}; return (state.replace(...), spike)")
-        new, spike = result
+            raise RuleError(f"rule {self.name}: returns {shown_result(result)}; return (state.replace(...), spike)")
+        new, told = result
         if list(new) != list(self.groups[0]):
-            raise RuleError(f"rule {self.name}: returns {_shown(new)}; return state.replace(...) of its own state")
+            raise RuleError(
+                f"rule {self.name}: returns {shown_result(new)}; return state.replace(...) of its own state"
+            )
         self.used.update(key for key, value in before.items() if new._values[key] is not value)
         values = [self._state(key, new._values[key], dtype) for key, dtype in self.groups[0].items()]
-        spike = self._scalar("spike", spike)
-        if spike.dtype != bool:
-            raise RuleError(f"rule {self.name}: spike is {spike.dtype}; return a bool, such as v >= threshold")
-        return [*values, spike]
+        if not isinstance(told, Mapping):
+            told = {SPIKE: told}
+        self.told = told_by(f"rule {self.name}", told, self.groups[0])
+        events = [self._event(name, told[name]) for name in self.told.events]
+        return [*values, *events, *([self._value(told[VALUE])] if self.told.value else [])]
+
+    def _event(self, name: str, value: Any) -> Any:
+        array = self._scalar(name if name == SPIKE else f"event {name}", value)
+        if array.dtype != bool:
+            how = did_you_mean(name, [VALUE]) if name != SPIKE else ""
+            what = name if name == SPIKE else f"event {name!r}"
+            raise RuleError(f"rule {self.name}: {what} is {array.dtype}{how}; return a bool, such as v >= threshold")
+        return array
+
+    def _value(self, value: Any) -> Any:
+        array = self._scalar("the value of its spike", value)
+        if type(value) not in (int, float) and array.dtype not in FLOATS:
+            raise RuleError(
+                f"rule {self.name}: the value of its spike is {array.dtype}; return a float, such as "
+                f"x.astype({self.dtype!r})"
+            )
+        return array.astype(self.dtype)
 
     def _state(self, key: str, value: Any, dtype: str) -> Any:
         array = self._scalar(f"state {key}", value)
@@ -127,10 +161,10 @@ class Checked:
         try:
             array = jnp.asarray(value)
         except (TypeError, ValueError) as error:
-            raise RuleError(f"rule {self.name}: {what} is {_shown(value)}; return a scalar") from error
+            raise RuleError(f"rule {self.name}: {what} is {shown_result(value)}; return a scalar") from error
         if array.shape != ():
             raise RuleError(
-                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one neuron: return a scalar"
+                f"rule {self.name}: {what} has shape {array.shape}; a rule is of one {self.of}: return a scalar"
             )
         return array
 
@@ -146,13 +180,35 @@ class Checked:
                 )
 
 
+def told_by(where: str, told: Mapping[Any, Any], states: Collection[str]) -> Told:
+    """Return what a mapping beside a state says: spike, value, and other events in the order of their names."""
+    if SPIKE not in told:
+        names = ", ".join(repr(name) for name in told) or "nothing"
+        guesses = [did_you_mean(SPIKE, [name]) for name in told if isinstance(name, str)]
+        hint = "; rename it" if any(guesses) else ""
+        raise RuleError(f"{where}: returns {names} beside its state, but no {SPIKE!r}{hint}; return {{{SPIKE!r}: ...}}")
+    others = [name for name in told if name not in (SPIKE, VALUE)]
+    for name in others:
+        if not isinstance(name, str) or not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
+            raise RuleError(
+                f"{where}: the name of an event is {name!r}; pass letters, digits and _, beginning with a letter"
+            )
+        if name.startswith("_") or name in _RESERVED:
+            raise RuleError(
+                f"{where}: {name!r} is a reserved name{did_you_mean(name, [SPIKE])}; name the event otherwise"
+            )
+        if name in states:
+            raise RuleError(f"{where}: {name!r} is a state and an event; name the event otherwise")
+    return Told((SPIKE, *sorted(others)), VALUE in told)
+
+
 def _global_random() -> bytes:
     return pickle.dumps((random.getstate(), np.random.get_state(legacy=False)))
 
 
-def _shown(value: Any) -> str:
+def shown_result(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"a tuple of {', '.join(_shown(part) for part in value) or 'nothing'}"
+        return f"a tuple of {', '.join(shown_result(part) for part in value) or 'nothing'}"
     return f"a record of {', '.join(value) or 'nothing'}" if isinstance(value, Record) else type(value).__name__
 
 
@@ -183,7 +239,10 @@ def _line_of(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class TracedRule:
-    """A rule as a form: its inputs are states, what arrives, parameters and keys; its outputs states and spike.
+    """A rule as a form: its inputs are states, what arrives, parameters and keys.
+
+    Its outputs are the states in their order, then `events`, bools of which the first is the spike and the others are
+    in the order of their names, and then, if `value`, the value of a spike, a float of `dtype`.
 
     `states`, `arriving`, `params` and `random` are names and dtypes in the order of the form's inputs. `random` is
     empty if the rule takes no random numbers; else neuron, step, and the two keys of seed and population. `function`
@@ -201,6 +260,32 @@ class TracedRule:
     dtype: str = "float32"
     read: frozenset[str] = field(default=frozenset(), compare=False)
     used: frozenset[str] = field(default=frozenset(), compare=False)
+    told: Told = Told()
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """Names of the events that the rule returns, the spike first."""
+        return self.told.events
+
+    @property
+    def value(self) -> bool:
+        """Whether spikes have a value."""
+        return self.told.value
+
+    def outcome(self, outputs: Sequence[Any]) -> Outcome:
+        """Return the outputs of the form by what they are."""
+        states, events = len(self.states), len(self.events)
+        named = dict(zip(self.events, outputs[states : states + events], strict=True))
+        return Outcome(list(outputs[:states]), named[SPIKE], outputs[states + events] if self.value else None, named)
+
+
+class Outcome(NamedTuple):
+    """The outputs of a rule: states in their order, the spike, its value or None, and all events by name."""
+
+    states: list[Any]
+    spike: Any
+    value: Any
+    events: dict[str, Any]
 
 
 def trace(
@@ -214,7 +299,9 @@ def trace(
 ) -> TracedRule:
     """Trace `rule(state, arriving, params) -> (state, spike)`, of which each value is a scalar.
 
-    A rule with a fourth argument gets its random numbers as well: `rule(state, arriving, params, random)`.
+    A rule with a fourth argument gets its random numbers as well: `rule(state, arriving, params, random)`. Instead of a
+    bool a rule may return a mapping with "spike", a bool; "value", a float that travels with the spike; and other
+    events, bools under names of their own.
 
     Args:
         rule: The function of one neuron, in `jax.numpy`, of three or four arguments.
@@ -256,19 +343,21 @@ def trace(
         checked.check_dtypes()
         lowered = _lowered(Lowering(name, prints=prints), jaxpr, checked.random, states, *others)
         read, used = frozenset(checked.read), frozenset(checked.used)
-        return replace(lowered, function=rule, dtype=dtype, read=read, used=used)
+        return replace(lowered, function=rule, dtype=dtype, read=read, used=used, told=checked.told)
 
 
-def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
+def flat_rule(rule: Rule, traced: TracedRule, *, whole: bool = False) -> Callable[..., list[Any]]:
     """Return a rule as a function of scalars in plain JAX, for the reference.
 
     Args:
         rule: What was traced.
         traced: What `trace` returned: its names say what the scalars are.
+        whole: Whether to return other events and the value of a spike, too.
 
     Returns:
         A function of scalars in the order of the form's inputs that returns the states, each in the dtype of its
-        scalar, and the spike. `jit`, `vmap`, `grad` and `scan` work, and `jax.debug.print` prints.
+        scalar, and the spike; or all outputs of the form. `jit`, `vmap`, `grad` and `scan` work, and `jax.debug.print`
+        prints.
 
     Examples:
         >>> import jax.numpy as jnp
@@ -281,9 +370,11 @@ def flat_rule(rule: Rule, traced: TracedRule) -> Callable[..., list[Any]]:
     checked = Checked(traced.name, rule, *groups, dtype=traced.dtype)
 
     def flat(*scalars: Any) -> list[Any]:
-        *states, spike = checked.flat(*scalars)
+        found = checked.flat(*scalars)
+        states, others = found[: len(traced.states)], found[len(traced.states) :]
         given = (jnp.asarray(scalar).dtype for scalar in scalars)
-        return [*(state.astype(dtype) for state, dtype in zip(states, given, strict=False)), spike]
+        changed = [state.astype(dtype) for state, dtype in zip(states, given, strict=False)]
+        return [*changed, *(others if whole else others[:1])]
 
     flat.__name__ = traced.name
     return flat

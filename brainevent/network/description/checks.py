@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that a given value is a number, or numbers; one boolean is no number."""
+"""Check that a given value is a number, or numbers, and a name one that rules can read; one boolean is no number."""
 
 from __future__ import annotations
 
+import keyword
 import operator
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 
 from ..._units import split
 from ...errors import NetworkError
+from ...scalar.record import Record
 
-__all__ = ["as_count", "check_numbers", "is_integer", "is_number"]
+__all__ = ["as_count", "check_key", "check_numbers", "is_integer", "is_number"]
 
 
 def as_count(value: Any, most: int) -> int | None:
@@ -58,3 +60,11 @@ def check_numbers(where: str, value: Any, instead: str, *, booleans: bool = Fals
     if not any(jnp.issubdtype(numbers.dtype, kind) for kind in kinds):
         shown = f"{type(value).__name__} of {numbers.dtype}" if numbers.ndim else repr(value)
         raise NetworkError(f"{where} is {shown}; pass {instead}")
+
+
+def check_key(where: str, key: str) -> None:
+    """Raise if a rule cannot read a value by this name, as in `s.v`."""
+    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
+        raise NetworkError(f"{where} is not a valid name; pass letters, digits and _, beginning with a letter")
+    if key.startswith("_") or hasattr(Record, key):
+        raise NetworkError(f"{where} is a reserved name; pass another one")

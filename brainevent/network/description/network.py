@@ -112,7 +112,8 @@ class Network:
         Args:
             seed: From 0 to 2**64 - 1. All random numbers are functions of the seed and of names.
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
-                else "numba". All but "jax" return the same bits.
+                else "numba". All but "jax" return the same bits. Plastic synapses need "jax", which None chooses for
+                them, or "interpreted".
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
                 but where delays differ the order of `Simulation.connections` does.
@@ -142,12 +143,14 @@ class Network:
         """
         if why := why_not_compiled("a network", "write its loop with operators"):
             raise NetworkError(f"build: {why}")
-        from ..engines import check_dtype, chosen_name, make_engine, measure_of
+        from ..engines import check_dtype, check_plastic, chosen_name, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        name = chosen_name(dtype) if backend is None else backend
+        plastic = [name for name, p in zip(self.projection_names, self.projections, strict=True) if p.plasticity]
+        check_plastic(plastic, backend)
+        name = chosen_name(dtype, plastic=bool(plastic)) if backend is None else backend
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}

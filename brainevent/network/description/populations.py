@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ...errors import NetworkError
-from ...scalar.record import Record
-from .checks import check_numbers, is_integer
+from .checks import check_key, check_numbers, is_integer
 from .connect import Connect
+from .plasticity import Plasticity
 from .units import check_declared, unit_of
 from .values import Values, in_unit
 
@@ -74,7 +73,7 @@ class Population:
             if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
                 raise NetworkError(f"population {self.name}: {what} is {given!r}; pass dict(name=value)")
             for key in given:
-                _check_key(f"population {self.name}: {what} {key!r}", key)
+                check_key(f"population {self.name}: {what} {key!r}", key)
             for key, value in given.items() if what != "units" else ():
                 if not isinstance(value, Values):
                     where = f"population {self.name}: {what} {key}"
@@ -120,10 +119,11 @@ class Projection:
             a matrix an array with one delay for each stored element, in their order. None is one step. Delays that are
             drawn are rounded to whole steps, at least one.
         name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
+        plasticity: How the synapses change; None if they do not.
 
     Raises:
-        NetworkError: The source or target is not a population, a name is not valid, or `connect` or `delay` is neither
-            numbers nor a description.
+        NetworkError: The source or target is not a population, a name is not valid, `connect` or `delay` is neither
+            numbers nor a description, or `plasticity` is no `Plasticity`.
 
     Examples:
         >>> import brainevent.network.description.connect as connect
@@ -139,6 +139,7 @@ class Projection:
     into: str
     delay: Any = None
     name: str | None = None
+    plasticity: Plasticity | None = None
 
     def __post_init__(self) -> None:
         for what in ("source", "target"):
@@ -157,6 +158,8 @@ class Projection:
             check_numbers(f"{where}: connect", self.connect, "a description such as connect.prob(0.1), or a matrix")
         if self.delay is not None and not isinstance(self.delay, Values):
             check_numbers(f"{where}: delay", self.delay, "ms: a number, values such as normal(1.5, 0.75), or an array")
+        if self.plasticity is not None and not isinstance(self.plasticity, Plasticity):
+            raise NetworkError(f"{where}: plasticity is {self.plasticity!r}; pass Plasticity(on_pre=..., on_post=...)")
 
     @property
     def usual_name(self) -> str:
@@ -170,14 +173,6 @@ class Projection:
 
 def _is_word(value: Any) -> bool:
     return isinstance(value, str) and value != ""
-
-
-def _check_key(where: str, key: str) -> None:
-    """Raise if a rule cannot read a value by this name, as in `s.v`."""
-    if not key.isascii() or not key.isidentifier() or keyword.iskeyword(key):
-        raise NetworkError(f"{where} is not a valid name; pass letters, digits and _, beginning with a letter")
-    if key.startswith("_") or hasattr(Record, key):
-        raise NetworkError(f"{where} is a reserved name; pass another one")
 
 
 def _check_name(what: str, name: Any) -> None:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .drawn_values import array_of
 from .fingerprint import fingerprint, repeats_of
 from .keys import DRAWING, checked_seed, key_of
 from .plan import Plan, PopulationPlan, Synapses
+from .plastic import PlasticPlan
+from .plastic_drawing import bounded, check_plastic, plastic_plan
+from .plasticity import PlasticRules, plastic_rules
 from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
 from .rules import all_traced, check_names, check_receptor, with_step
@@ -33,6 +36,7 @@ __all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
 
 Receptor = tuple[str, str]  # population and name
 Array = Any
+T = TypeVar("T")
 
 
 class Described(Protocol):
@@ -98,21 +102,28 @@ def build_plan(
     for population in network.populations:
         check_names(population, rules[population.name], network.dt)
     wirings = _wirings(network, rules, round_delays=round_delays)
-    groups = _by_receptor(network, rules, wirings)
-    given = given_quanta(quantum, groups, dtype)
+    ruled = _ruled(wirings, rules, network.dt, dtype)
+    fixed = [wiring for wiring in wirings if wiring.name not in ruled]
+    groups = _by_receptor(network, rules, [(_receptor(wiring), wiring) for wiring in fixed])
+    bounds = _by_receptor(
+        network, rules, [(_receptor(w), bounded(w, ruled[w.name])) for w in wirings if w.name in ruled]
+    )
+    given = given_quanta(quantum, {place: [*groups[place], *bounds[place]] for place in groups}, dtype)
     quanta = {
-        place: given[place] if place in given else choose_quantum(group, dtype) for place, group in groups.items()
+        place: given[place] if place in given else choose_quantum(group, dtype, bounds[place])
+        for place, group in groups.items()
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
-    named = _fingerprint(populations, wirings, network, seed, dtype)
+    named = _fingerprint(populations, wirings, network, seed, dtype, ruled)
     sums = _Sums(quanta, given, warn=warn)
     if measure is None:
-        synapses = _held(wirings, populations, sums, seed, parts)
+        synapses = _held(fixed, populations, sums, seed, parts)
     else:
-        synapses = _on_device(wirings, measure, sums, seed, parts)
+        synapses = _on_device(fixed, measure, sums, seed, parts)
+    plastic = _plastic(wirings, ruled, sums, seed, parts, dtype)
     sums.check()
-    how = named, check_finite, dtype, tuple(given), repeats_of(wirings), sums.largest
-    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded)
+    how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest
+    return Plan(populations, synapses, network.dt, seed, parts, *how, sums.rounded, plastic)
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -139,12 +150,15 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
     reseeded = reseeded_plan(plan, network, seed)
     quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
     sums, measure = _Sums(quanta, plan.given, warn=True), plan.synapses.measure
+    ruled = {name: one.rules for name, one in plan.plastic_by_name.items()}
+    fixed = [wiring for wiring in wirings if wiring.name not in ruled]
     if measure is None:
-        synapses = _held(wirings, reseeded.populations, sums, seed, plan.parts)
+        synapses = _held(fixed, reseeded.populations, sums, seed, plan.parts)
     else:
-        synapses = _on_device(wirings, measure, sums, seed, plan.parts)
+        synapses = _on_device(fixed, measure, sums, seed, plan.parts)
+    plastic = _plastic(wirings, ruled, sums, seed, plan.parts, plan.dtype)
     sums.check()
-    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest)
+    return replace(reseeded, synapses=synapses, seed=seed, loads=sums.largest, plastic=plastic)
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
@@ -152,7 +166,8 @@ def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
     # Delays that are multiples of the step stay what they are.
     named = zip(network.projection_names, network.projections, strict=True)
     wirings = [wiring_of(name, projection, network.dt, round_delays=True) for name, projection in named]
-    if _fingerprint(plan.populations, wirings, network, plan.seed, plan.dtype) != plan.fingerprint:
+    ruled = {name: one.rules for name, one in plan.plastic_by_name.items()}
+    if _fingerprint(plan.populations, wirings, network, plan.seed, plan.dtype, ruled) != plan.fingerprint:
         raise NetworkError(
             "set: the network was changed since it was built, such as an array of weights in its description; pass "
             "copies of arrays that change later, and build the network again"
@@ -161,9 +176,16 @@ def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
 
 
 def _fingerprint(
-    populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], network: Described, seed: int, dtype: str
+    populations: Sequence[PopulationPlan],
+    wirings: Sequence[Wiring],
+    network: Described,
+    seed: int,
+    dtype: str,
+    ruled: Mapping[str, PlasticRules],
 ) -> str:
-    return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype)
+    states = {w.name: w.projection.plasticity.state for w in wirings if w.projection.plasticity is not None}
+    plastic = [(name, rules, states[name]) for name, rules in ruled.items()]
+    return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype, *([plastic] if plastic else []))
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
@@ -179,14 +201,22 @@ def _receptors(rule: TracedRule) -> list[str]:
     return [name.text.removeprefix("a_") for name in rule.arriving]
 
 
-def _by_receptor(
-    network: Described, rules: dict[str, TracedRule], wirings: list[Wiring]
-) -> dict[Receptor, list[Wiring]]:
-    groups: dict[Receptor, list[Wiring]] = {
-        (p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])
-    }
+def _ruled(wirings: list[Wiring], rules: dict[str, TracedRule], dt: float, dtype: str) -> dict[str, PlasticRules]:
+    """Return the rules of plastic projections by name; raise if their weights do not fit."""
+    found = {}
     for wiring in wirings:
-        groups[wiring.projection.target.name, wiring.projection.into].append(wiring)
+        if wiring.projection.plasticity is not None:
+            found[wiring.name] = plastic_rules(wiring.name, wiring.projection, rules, dt, dtype)
+            check_plastic(wiring, found[wiring.name])
+    return found
+
+
+def _by_receptor(
+    network: Described, rules: dict[str, TracedRule], ending: Iterable[tuple[Receptor, T]]
+) -> dict[Receptor, list[T]]:
+    groups: dict[Receptor, list[T]] = {(p.name, r): [] for p in network.populations for r in _receptors(rules[p.name])}
+    for receptor, one in ending:
+        groups[receptor].append(one)
     return groups
 
 
@@ -221,6 +251,7 @@ class _Sums:
         self.quanta, self.accepted, self.warn = quanta, accepted, warn
         self.rounded: dict[str, str] = {}
         self._sums: dict[Receptor, Any] = defaultdict(int)
+        self._plastic: dict[Receptor, list[PlasticPlan]] = defaultdict(list)
 
     def add(self, wiring: Wiring, loads: Array, rounded: int, entries: int) -> None:
         """Add those of a projection; warn if many of its weights were rounded by much."""
@@ -244,10 +275,25 @@ class _Sums:
         """The largest sum into a neuron, by receptor."""
         return {receptor: int(self._sums[receptor].max()) if receptor in self._sums else 0 for receptor in self.quanta}
 
+    def add_bounds(self, plastic: PlasticPlan) -> None:
+        """Add the largest sums of a plastic projection."""
+        receptor = plastic.target, plastic.receptor
+        self._sums[receptor] = self._sums[receptor] + plastic.loads(self.quanta[receptor])
+        self._plastic[receptor].append(plastic)
+
     def check(self) -> None:
         """Raise if sums may leave 32 bits."""
         for (population, name), sums in self._sums.items():
             if sums.max() > LARGEST_SUM:
+                if plastic := self._plastic[population, name]:
+                    highs = ", ".join(f"{one.name} to {one.largest_weight:g}" for one in plastic)
+                    raise NetworkError(
+                        f"population {population}: weights into neuron {int(sums.argmax())} by {name} may add up to "
+                        f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, when plastic ones rise "
+                        f"to their bounds ({highs}), but sums have 32 bits, up to {LARGEST_SUM}: "
+                        f"{sums.max() / LARGEST_SUM:.3g} times too much; pass a smaller high=, fewer synapses, or a "
+                        "larger quantum="
+                    )
                 raise NetworkError(
                     f"population {population}: weights into neuron {int(sums.argmax())} by {name} add up to "
                     f"{sums.max()} times their quantum, {self.quanta[population, name]:g}, but sums have 32 bits, up "
@@ -275,6 +321,16 @@ def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, 
     found = [_drawn(wiring, sums, seed, parts, measure) for wiring in wirings]
     measure.done()
     return Synapses([about for _, about in found], [source for source, _ in found], None, measure)
+
+
+def _plastic(
+    wirings: list[Wiring], ruled: Mapping[str, PlasticRules], sums: _Sums, seed: int, parts: int, dtype: str
+) -> tuple[PlasticPlan, ...]:
+    """Draw the synapses of plastic projections."""
+    found = [plastic_plan(w, ruled[w.name], seed, parts, dtype) for w in wirings if w.name in ruled]
+    for one in found:
+        sums.add_bounds(one)
+    return tuple(found)
 
 
 def _drawn(

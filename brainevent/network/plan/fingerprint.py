@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..._pieces import pieces
-from ...scalar.trace import TracedRule
+from ...scalar.trace import Told, TracedRule
 from .plan import PopulationPlan
 from .wiring import Wiring
 
@@ -26,7 +26,8 @@ _NAMED = {"Distribution": "Law"}  # in checkpoints
 def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring], *others: Any) -> str:
     """Return a hash of populations, of descriptions of synapses, and of numbers such as step and seed.
 
-    It does not depend on lines of the user's files, nor on the number of parts.
+    It does not depend on lines of the user's files, nor on the number of parts. Descriptions of plastic synapses are
+    among the others.
     """
     digest = hashlib.sha256()
     known: dict[int, bytes] = {}
@@ -63,6 +64,8 @@ def _add(add: Callable[[Any], None], value: Any, known: dict[int, bytes]) -> Non
         if id(value) not in known:
             text = bytearray()
             _add(text.extend, value.form, known)
+            if value.told != Told():
+                _add(text.extend, value.told, known)
             known[id(value)] = bytes(text)
         add(known[id(value)])
     elif dataclasses.is_dataclass(value):

@@ -14,6 +14,7 @@ import numpy as np
 from ..._warned import warn_each_time
 from ...errors import NetworkError
 from .plan import Plan, SynapsePlan
+from .plastic import PlasticPlan
 from .quantum import LARGEST_SUM, ROUNDED, SMALLEST, RoundedWeightsWarning
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "in_place_of",
     "into",
     "largest_load",
+    "plastic_into",
     "room_by_row",
 ]
 
@@ -55,6 +57,8 @@ def largest_load(plan: Plan, population: str, receptor: str) -> int:
         for synapses in into(plan, population, receptor):
             for targets, weights, _ in _chunks(synapses):
                 np.add.at(loads, targets, weights)
+        for plastic in plastic_into(plan, population, receptor):
+            loads += plastic.loads(plan.population(population).quanta[receptor])
         plan.loads[place] = int(loads.max(initial=0))
     return plan.loads[place]
 
@@ -69,6 +73,11 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
         for targets, weights, delays in _chunks(synapses):
             chosen = (column[targets] >= 0) & (delays < len(rows))
             np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
+    for plastic in plastic_into(plan, population, receptor):
+        chosen, delays = column[plastic.targets] >= 0, _delays_of(plastic)
+        chosen &= delays < len(rows)
+        bound = plastic.bound(plan.population(population).quanta[receptor])
+        np.add.at(added, (delays[chosen], column[plastic.targets[chosen]]), bound)
     added = added.cumsum(0)
     sums = np.abs(rows[:, suspects].astype(np.int64))
     row, place = np.unravel_index(int((sums + added).argmax()), added.shape)
@@ -91,6 +100,16 @@ def into(plan: Plan, population: str, receptor: str) -> Iterator[SynapsePlan]:
     for place, projection in enumerate(plan.projections):
         if (projection.target, projection.receptor) == (population, receptor) and projection.entries:
             yield plan.synapses[place]
+
+
+def plastic_into(plan: Plan, population: str, receptor: str) -> Iterator[PlasticPlan]:
+    """Yield the plastic projections into a receptor."""
+    return (one for one in plan.plastic if (one.target, one.receptor) == (population, receptor))
+
+
+def _delays_of(plastic: PlasticPlan) -> Array:
+    """Return after how many steps synapses may add to sums: at the axon, spikes may arrive in any step."""
+    return np.broadcast_to(0 if plastic.at_axon else plastic.delays.astype(np.int64), plastic.entries)
 
 
 def _chunks(synapses: SynapsePlan) -> Iterator[tuple[Array, Array, Array]]:
@@ -207,6 +226,10 @@ def room_by_row(plan: Plan, place: tuple[str, str]) -> Array:
         for delay in np.unique(s.delays):
             chosen = delays == delay
             rows[delay:] += np.bincount(s.targets[chosen], np.abs(weights[chosen].astype(float)), rows.shape[1])
+    for one in plastic_into(plan, *place):
+        delays, bound = _delays_of(one), one.bound(plan.population(place[0]).quanta[place[1]])
+        for delay in np.unique(delays):
+            rows[delay:] += bound * np.bincount(one.targets[delays == delay], minlength=rows.shape[1])
     return (LARGEST_SUM - rows).astype(np.int32)
 
 

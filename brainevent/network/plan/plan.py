@@ -13,6 +13,7 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
+from .plastic import Past, PlasticPlan, pasts_of
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
@@ -166,7 +167,8 @@ class Plan:
     the user gave, and with them the rounding of weights. `repeats` are groups of names of projections that are the same
     but for their names. `loads` are the largest sums of |weight| into a neuron that are known, in quanta, by population
     and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by much, by
-    projection, for when they are used: `warn_of_rounding`.
+    projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, and `plastic` the
+    others.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -181,6 +183,7 @@ class Plan:
     repeats: tuple[tuple[str, ...], ...] = ()
     loads: dict[tuple[str, str], int] = field(default_factory=dict)
     rounded: Mapping[str, str] = field(default_factory=dict)
+    plastic: tuple[PlasticPlan, ...] = ()
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""
@@ -221,12 +224,28 @@ class Plan:
 
     def rows(self, population: str, receptor: str) -> int:
         """Return for how many steps ahead sums are held: the largest delay into a receptor, at least 1."""
-        into = (p for p in self.projections if (p.target, p.receptor) == (population, receptor))
-        return max((p.largest_delay for p in into), default=1)
+        into = (p.largest_delay for p in self.projections if (p.target, p.receptor) == (population, receptor))
+        plastic = (p.pending_rows for p in self.plastic if (p.target, p.receptor) == (population, receptor))
+        return max((*into, *plastic), default=1)
+
+    @cached_property
+    def pasts(self) -> Mapping[str, Past]:
+        """What of the last steps is kept for plastic synapses, by population."""
+        return pasts_of(self.plastic)
+
+    @cached_property
+    def plastic_by_name(self) -> Mapping[str, PlasticPlan]:
+        """Plastic projections by their names."""
+        return {one.name: one for one in self.plastic}
+
+    @property
+    def projection_names(self) -> list[str]:
+        """The names of all projections: those with fixed weights first."""
+        return [*(one.name for one in self.projections), *self.plastic_by_name]
 
     @property
     def projections(self) -> Sequence[ProjectionPlan]:
-        """What is known of each projection, without its synapses."""
+        """What is known of each projection with fixed weights, without its synapses."""
         return self.synapses.projections
 
     @cached_property
@@ -239,9 +258,10 @@ class Plan:
     @property
     def synapse_bytes(self) -> int:
         """How much memory all synapses take; those of a device without tables of rows."""
+        plastic = sum(one.nbytes for one in self.plastic)
         if self.synapses.measure is not None:
-            return sum(projection.nbytes for projection in self.projections)
-        return sum(source.nbytes for source in self.synapses.sources)
+            return plastic + sum(projection.nbytes for projection in self.projections)
+        return plastic + sum(source.nbytes for source in self.synapses.sources)
 
     def receptors(self) -> Iterator[tuple[str, str]]:
         """Yield population and receptor, of each."""

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,6 +19,7 @@ __all__ = [
     "LARGEST_SUM",
     "ROUNDED",
     "SMALLEST",
+    "Bounded",
     "RoundedWeightsWarning",
     "Weighted",
     "check_given_quantum",
@@ -60,12 +63,21 @@ class Weighted(Protocol):
         """The largest sum of |weight| into a neuron."""
 
 
+@dataclass(frozen=True)
+class Bounded:
+    """Weights of a plastic projection, of which only bounds are known: as in `Weighted`."""
+
+    name: str
+    largest_weight: float
+    largest_sum: float
+
+
 class RoundedWeightsWarning(UserWarning):
     """Some weights were rounded by more than 2^-9 of their value."""
 
 
 def given_quanta(
-    quantum: Any, groups: Mapping[Receptor, Sequence[Weighted]], dtype: str
+    quantum: Any, groups: Mapping[Receptor, Sequence[Weighted | Bounded]], dtype: str
 ) -> dict[Receptor, np.floating[Any]]:
     """Return the quanta that a user gives, of all receptors or by "population.receptor"; raise if they do not fit."""
     if quantum is None:
@@ -84,7 +96,7 @@ def given_quanta(
     return found
 
 
-def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted]) -> float:
+def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted | Bounded]) -> float:
     number = array_in(where, given)[()]
     if not is_number(number) or not SMALLEST <= number <= np.finfo(np.float32).max:
         raise NetworkError(f"{where} is {given!r}; pass a positive number: weights become multiples of it")
@@ -92,7 +104,7 @@ def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted]) -> float
     return float(number)
 
 
-def check_given_quantum(where: str, number: float, wirings: Sequence[Weighted]) -> None:
+def check_given_quantum(where: str, number: float, wirings: Sequence[Weighted | Bounded]) -> None:
     """Raise unless a quantum that a user gave suits weights."""
     for wiring in wirings:
         largest = wiring.largest_weight
@@ -108,7 +120,9 @@ def check_given_quantum(where: str, number: float, wirings: Sequence[Weighted]) 
             )
 
 
-def choose_quantum(wirings: Sequence[Weighted], dtype: str = "float32") -> np.floating[Any]:
+def choose_quantum(
+    wirings: Sequence[Weighted], dtype: str = "float32", plastic: Sequence[Bounded] = ()
+) -> np.floating[Any]:
     """Return the quantum of the weights of all projections into one receptor.
 
     It is the largest number of which all are multiples, if that is at least a 1024th of the smallest weight. Else it
@@ -116,12 +130,18 @@ def choose_quantum(wirings: Sequence[Weighted], dtype: str = "float32") -> np.fl
     as small as the sums allow, or a 256th of the smallest weight. It is never denormal.
 
     In float64 weights are the same numbers of quanta, and a quantum of which all are multiples has all its digits.
+
+    With plastic projections, it is as small as the sums allow: a power of two, or else the largest number of which all
+    others are multiples divided by a power of two.
     """
     numbers = [np.abs(w.weights[w.weights != 0]) for w in wirings if not isinstance(w.weights, Distribution)]
     given = np.concatenate([np.zeros(0), *numbers])
     laws = [w.weights for w in wirings if isinstance(w.weights, Distribution)]
     largest_sum = sum(w.largest_sum for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
+    if plastic:
+        divisor = 1.0 if laws else _common_divisor(given) or 1.0
+        return _fine_quantum(divisor, largest_sum + sum(one.largest_sum for one in plastic), dtype)
     if largest_sum == 0:
         return np.dtype(dtype).type(1)
     if not laws and (exact := _common_divisor(given)) and largest_sum / exact <= LARGEST_SUM:
@@ -131,6 +151,14 @@ def choose_quantum(wirings: Sequence[Weighted], dtype: str = "float32") -> np.fl
     if smallest > 0 and largest / finest <= _LARGEST_16:
         return np.dtype(dtype).type(max(finest, SMALLEST))
     return np.dtype(dtype).type(np.float32(max(finest, largest_sum / 2**30, SMALLEST)))
+
+
+def _fine_quantum(divisor: float, largest_sum: float, dtype: str) -> np.floating[Any]:
+    """Return a number divided, or multiplied, by the power of two with which sums have about 30 bits."""
+    if largest_sum == 0:
+        return np.dtype(dtype).type(1)
+    quantum = divisor * 2.0 ** math.ceil(math.log2(largest_sum / 2**30 / divisor))
+    return np.dtype(dtype).type(quantum if quantum >= SMALLEST else SMALLEST)
 
 
 def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:

@@ -15,10 +15,11 @@ from ..description.conductances import check_sign
 from .connections import one_weight_of, order_of, weights_of
 from .distribution import Distribution
 from .drawing import Description, Placed, placed_synapses
-from .pending import divided, held_in
+from .pending import divided, held_in, plastic_into
 from .plan import Plan, Source, SynapsePlan
 from .projections import ProjectionPlan, finer, finer_about, projection_of
 from .quantum import (
+    Bounded,
     RoundedWeightsWarning,
     check_given_quantum,
     choose_quantum,
@@ -167,7 +168,8 @@ class Weights:
                 f"{what}: quantum of {'.'.join(end)}, which build was given,", float(quantum), list(asked.values())
             )
         else:
-            quantum = choose_quantum(list(asked.values()), self.built.dtype)
+            plastic = [Bounded(p.name, p.largest_weight, p.largest_sum) for p in plastic_into(self.built, *end)]
+            quantum = choose_quantum(list(asked.values()), self.built.dtype, plastic)
         made = {
             place: self._made(place, one, quantum)
             for place, one in asked.items()
@@ -180,7 +182,7 @@ class Weights:
         """Return the weights of a projection before they are rounded."""
         about = self.built.projections[place]
         where = f"{what}: weights of {about.name}"
-        wiring = None if self.wirings is None else self.wirings()[place]
+        wiring = None if self.wirings is None else next(w for w in self.wirings() if w.name == about.name)
         weights = replaced.get(about.name)
         if weights is None and wiring is not None:
             return wiring
@@ -251,6 +253,8 @@ class Weights:
             if about.name not in self._loads:
                 self._loads[about.name] = self._found_load(place, size)
             total = total + self._loads[about.name]
+        for plastic in plastic_into(self.base, *end):
+            total = total + plastic.loads(self.base.population(end[0]).quanta[end[1]])
         return total
 
     def _found_load(self, place: int, size: int) -> Array:

@@ -95,9 +95,10 @@ class Wiring:
 
 
 def is_drawn(projection: Projection) -> bool:
-    """Say whether which synapses there are, their weights or their delays are drawn at random."""
+    """Say whether which synapses there are, their weights, delays or states are drawn at random."""
     connect = projection.connect
-    if isinstance(projection.delay, Values):
+    states = {} if projection.plasticity is None else projection.plasticity.state
+    if isinstance(projection.delay, Values) or any(isinstance(value, Values) for value in states.values()):
         return True
     return isinstance(connect, Connect) and (connect.kind not in _GIVEN or isinstance(connect.weight, Values))
 
@@ -122,7 +123,7 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
     _check_connect(where, connect, shape, same=projection.source is projection.target)
     if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
         array = array_in(f"{where}: weight", connect.weight, unit)
-        if array.ndim or np.ndim(steps):
+        if array.ndim or np.ndim(steps) or _has_arrays(projection):
             return _listed(name, projection, _written_out(where, connect, array, shape, projection), steps)
     if np.ndim(steps):
         raise NetworkError(
@@ -137,11 +138,17 @@ def _wiring_of(name: str, projection: Projection, dt: float, round_delays: bool)
     return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
 
 
+def _has_arrays(projection: Projection) -> bool:
+    """Say whether states of synapses are given one by one."""
+    given = {} if projection.plasticity is None else projection.plasticity.state
+    return any(not isinstance(value, Values) and np.ndim(value) for value in given.values())
+
+
 def _listed(name: str, projection: Projection, found: Listed, steps: Any) -> Wiring:
     where = f"projection {name}"
     check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
-        steps = found.delays(f"{where}: delay", steps)
+        steps = found.of_each(f"{where}: delay", steps)
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
 
 
@@ -229,12 +236,12 @@ class Listed:
     stored: tuple[int, ...]
     chosen: Any
 
-    def delays(self, where: str, delays: Array) -> Array:
-        """Return the delays of the synapses, of those of all stored elements."""
-        if np.shape(delays) == self.stored:
-            return np.ascontiguousarray(delays[self.chosen].reshape(-1))
+    def of_each(self, where: str, values: Array) -> Array:
+        """Return the values of the synapses, such as delays, of those of all stored elements."""
+        if np.shape(values) == self.stored:
+            return np.ascontiguousarray(values[self.chosen].reshape(-1))
         raise NetworkError(
-            f"{where}: has the shape {np.shape(delays)}; pass one number, or one for each stored element: {self.stored}"
+            f"{where}: has the shape {np.shape(values)}; pass one number, or one for each stored element: {self.stored}"
         )
 
 

@@ -35,8 +35,7 @@ class Outputs:
         return counts | {label: self._empty(sample) for label, sample in sparse.items()}
 
     def _empty(self, sample: Sample) -> Array:
-        dtype = self.plan.population(sample.population).state[sample.state].dtype
-        return jnp.zeros((-(-self.steps // sample.every), sample.neurons.size), dtype)
+        return jnp.zeros((-(-self.steps // sample.every), sample.neurons.size), sample.dtype(self.plan))
 
     def filled(self, filled: Mapping[str, Array], step: Array, neurons: Tree, spikes: Any) -> dict[str, Array]:
         """Return these arrays after a step."""

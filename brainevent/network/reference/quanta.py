@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..plan.pending import plastic_into
 from ..plan.plan import Plan, SynapsePlan
 from ..state import NetworkState
 
@@ -99,6 +100,8 @@ def loads_of(plan: Plan, place: Receptor) -> Array:
     for s in into(plan, place):
         weights = np.abs(np.broadcast_to(s.weights, s.targets.shape).astype(float))
         loads += np.bincount(s.targets, weights, loads.size)
+    for one in plastic_into(plan, *place):
+        loads += one.loads(plan.population(place[0]).quanta[place[1]])
     return loads
 
 

@@ -45,7 +45,7 @@ def _sizes(plan: Plan, wanted: Wanted, steps: int) -> dict[str, int]:
     sizes |= {f"{name}.counts": word * neurons[name] for name in wanted.counts}
     sizes |= {f"{name}.rate": word * steps for name in wanted.rates}
     for label, sample in wanted.samples.items():
-        state = plan.population(sample.population).state[sample.state].dtype
+        state = sample.dtype(plan)
         sizes[label] = -(-steps // sample.every) * sample.neurons.size * state.itemsize
     return sizes
 

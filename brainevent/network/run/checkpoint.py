@@ -28,7 +28,7 @@ from ...bench.whole_files import write_whole
 from ...errors import CheckpointError, NetworkError
 from ...scalar.numba_text import numba_text
 from ...scalar.threefry import SCHEME
-from ...scalar.trace import TracedRule
+from ...scalar.trace import Told, TracedRule
 from ..plan.plan import Plan
 from ..plan.quantum import SMALLEST
 from ..state import NetworkState, initial_state
@@ -174,7 +174,8 @@ def _checked_quanta(where: str, plan: Plan, given: Any) -> Quanta:
 def _digest(rule: TracedRule) -> str:
     """Return a hash of what a rule computes, wherever it is written."""
     inputs = [(name.text, name.dtype) for name in rule.form.inputs]
-    return hashlib.sha256(f"{inputs}\n{numba_text([rule.form])}".encode()).hexdigest()[:16]
+    told = "" if rule.told == Told() else f"{rule.told.events} {rule.told.value}\n"
+    return hashlib.sha256(f"{told}{inputs}\n{numba_text([rule.form])}".encode()).hexdigest()[:16]
 
 
 def _difference(plan: Plan, header: Mapping[str, Any]) -> str:

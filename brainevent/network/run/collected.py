@@ -40,12 +40,7 @@ def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:
     if request.sample is None:
         return {"rate": 4 * steps, "counts": 4 * plan.population(request.population).size}.get(request.kind, 0)
     rows = request.sample.rows(first, first + steps)
-    return int(rows) * request.sample.neurons.size * _state(plan, request).itemsize
-
-
-def _state(plan: Plan, request: Request) -> Any:
-    assert request.sample is not None
-    return plan.population(request.population).state[request.sample.state].dtype
+    return int(rows) * request.sample.neurons.size * request.sample.dtype(plan).itemsize
 
 
 class Collected:
@@ -116,7 +111,7 @@ class Collected:
         if request.sample is None:
             return np.empty(self.steps, np.int32)
         rows = request.sample.rows(self.first, self.first + self.steps)
-        return np.empty((rows, request.sample.neurons.size), _state(self.plan, request))
+        return np.empty((rows, request.sample.neurons.size), request.sample.dtype(self.plan))
 
     @contextmanager
     def until_full(self, step: Callable[[], int]) -> Iterator[None]:

@@ -3,15 +3,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...errors import NotFiniteError
 from ..plan.plan import Plan
+from ..plan.plastic import PlasticPlan
 
-__all__ = ["check_finite"]
+__all__ = ["SynapseFault", "check_finite", "check_synapses"]
+
+
+@dataclass(frozen=True, eq=False)
+class SynapseFault:
+    """The first number of a plastic projection that is not finite after a rule was called.
+
+    Attributes:
+        plastic: The projection.
+        called: What called the rule, such as "on_pre".
+        rule: The name of the rule.
+        state: "w", or a state of the synapse.
+        synapse: The synapse, by source, delay and target.
+        value: The number.
+    """
+
+    plastic: PlasticPlan
+    called: str
+    rule: str
+    state: str
+    synapse: int
+    value: Any
 
 
 def check_finite(plan: Plan, step: int, neurons: Mapping[str, Mapping[str, Any]]) -> None:
@@ -26,3 +49,16 @@ def check_finite(plan: Plan, step: int, neurons: Mapping[str, Mapping[str, Any]]
                 f"population {population.name}: state {state} of neuron {neuron} is {values[neuron]} after "
                 f"step {step}; look at its parameters and inputs, or at a division or logarithm in its rule"
             )
+
+
+def check_synapses(step: int, faults: Sequence[SynapseFault]) -> None:
+    """Raise `NotFiniteError` for the first fault of a step."""
+    for fault in faults:
+        plastic = fault.plastic
+        source, target = (int(x[plastic.order][fault.synapse]) for x in (plastic.sources, plastic.targets))
+        what = "weight w" if fault.state == "w" else f"state {fault.state}"
+        raise NotFiniteError(
+            f"projection {plastic.name}: {what} of synapse {fault.synapse}, from neuron {source} of {plastic.source} "
+            f"to neuron {target} of {plastic.target}, is {fault.value} after {fault.called} called its rule "
+            f"{fault.rule} in step {step}; look at what the rule reads, or at a division or logarithm in it"
+        )

@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..plan.plan import Plan
+from ..state import NetworkState
+
 __all__ = ["Recorded", "RecordedStep", "Sample", "Wanted"]
 
 Array = Any
@@ -14,12 +19,28 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A state of chosen neurons, after each step whose number is a multiple of `every`."""
+    """A state of chosen neurons, after each step whose number is a multiple of `every`; or of plastic synapses.
+
+    Of synapses, `population` is the projection, `state` is "w" or a state of theirs, and `neurons` are their numbers,
+    by source, delay and target.
+    """
 
     population: str
     state: str
     every: int
     neurons: Array  # int64, (chosen,)
+    of_synapses: bool = False
+
+    def of(self, state: NetworkState) -> Array:
+        """Return the values in a state."""
+        groups = state.synapses if self.of_synapses else state.neurons
+        return groups[self.population][self.state][self.neurons]
+
+    def dtype(self, plan: Plan) -> np.dtype[Any]:
+        """Return the dtype of the values."""
+        if self.of_synapses:
+            return np.dtype(plan.dtype)
+        return np.dtype(plan.population(self.population).state[self.state].dtype)
 
     def before(self, step: int) -> int:
         """Return how many steps before one are sampled: the multiples of `every`, 0 included."""

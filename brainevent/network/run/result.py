@@ -242,12 +242,12 @@ def value_of(plan: Plan, request: Request, part: Recorded) -> Any:
 
 def nothing(plan: Plan, request: Request, first: int) -> Any:
     """Return what is recorded in no steps."""
+    if request.sample is not None:
+        return np.empty((0, request.sample.neurons.size), request.sample.dtype(plan))
     population = plan.population(request.population)
     if request.kind == "spikes":
         events = np.empty(0, np.uint32), np.empty(0, np.int32)
         return ListedSpikes(events, 0, population.size, plan.dt, first)
-    if request.sample is not None:
-        return np.empty((0, request.sample.neurons.size), population.state[request.sample.state].dtype)
     return np.zeros(population.size if request.kind == "counts" else 0, np.int32)
 
 

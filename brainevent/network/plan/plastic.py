@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`PlasticPlan`: the synapses of a plastic projection, with a weight and states of each, as engines run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .plasticity import PlasticRules
+
+__all__ = ["SPIKE", "Past", "PlasticPlan", "pasts_of"]
+
+SPIKE = "spike"
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class PlasticPlan:
+    """Synapses of a plastic projection, in the order of those of a `SynapsePlan`.
+
+    Source neuron i has the entries `starts[i * parts + p]` to `starts[i * parts + p + 1] - 1` in part p of the target
+    population, sorted by delay and then by target. `targets` and `delays` are as in a `SynapsePlan`. `weights`, floats
+    (entries,) of the dtype of the plan, and `states`, likewise by name, are those of the build. `sizes` are the numbers
+    of sources and targets; `largest_sum` is a bound of the sum of |weight| into a neuron.
+    """
+
+    name: str
+    source: str
+    target: str
+    receptor: str
+    starts: Array
+    targets: Array
+    delays: Array
+    weights: Array
+    states: Mapping[str, Array]
+    rules: PlasticRules
+    sizes: tuple[int, int]
+    parts: int
+    largest_sum: float
+
+    @property
+    def entries(self) -> int:
+        """How many synapses there are."""
+        return int(self.targets.size)
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest |weight| that there may be."""
+        return self.rules.largest
+
+    @property
+    def at_axon(self) -> bool:
+        """Whether the delay is that of the axon."""
+        return self.rules.delay_at == "axon"
+
+    @cached_property
+    def distinct(self) -> Array:
+        """The different delays, in steps and in order: int64."""
+        return np.unique(self.delays).astype(np.int64)
+
+    @cached_property
+    def which(self) -> Array:
+        """The place of each synapse's delay in `distinct`: int32 (entries,)."""
+        return np.broadcast_to(np.searchsorted(self.distinct, self.delays), self.entries).astype(np.int32)
+
+    @property
+    def pre_rows(self) -> int:
+        """How many rows traces of the source have: one for each different delay at the axon, else one."""
+        return self.distinct.size if self.at_axon else 1
+
+    @property
+    def post_rows(self) -> int:
+        """How many rows traces of the target have: one for each different delay at the dendrite, else one."""
+        return 1 if self.at_axon else self.distinct.size
+
+    @property
+    def largest_delay(self) -> int:
+        """The largest delay in steps, at least 1."""
+        return int(self.distinct[-1]) if self.entries else 1
+
+    @property
+    def pending_rows(self) -> int:
+        """For how many steps ahead their weights wait as pending input: at the axon, spikes wait instead."""
+        return 1 if self.at_axon else self.largest_delay
+
+    @cached_property
+    def sources(self) -> Array:
+        """The source of each synapse: int32 (entries,)."""
+        return np.repeat(np.arange(self.sizes[0], dtype=np.int32), np.diff(self.starts[:: self.parts]))
+
+    @cached_property
+    def order(self) -> Any:
+        """The places of synapses by source, delay and target: states of a network have this order for any parts."""
+        if self.parts == 1:
+            return slice(None)
+        return np.lexsort((self.targets, np.broadcast_to(self.delays, self.entries), self.sources))
+
+    @cached_property
+    def incoming(self) -> tuple[Array, Array]:
+        """The second index, made when it is asked for: target j has the synapses `entries[starts[j] : starts[j + 1]]`.
+
+        Those of a neuron are in the order of the plan: by source, delay, and then as they were drawn or given.
+        """
+        order = np.argsort(self.targets, kind="stable").astype(np.int32 if self.entries < 2**31 else np.int64)
+        return np.concatenate([[0], np.cumsum(np.bincount(self.targets, minlength=self.sizes[1]))]), order
+
+    def bound(self, quantum: np.floating[Any]) -> int:
+        """Return the largest |weight| as it is delivered, in quanta."""
+        dtype = quantum.dtype.type
+        return int(np.rint(dtype(self.largest_weight) * dtype(1 / quantum)))
+
+    def loads(self, quantum: np.floating[Any]) -> Array:
+        """Return the largest sums of |weight| into each target, in quanta: int64 (targets,)."""
+        return np.bincount(self.targets, minlength=self.sizes[1]).astype(np.int64) * self.bound(quantum)
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take, without the second index."""
+        arrays = (self.starts, self.targets, self.delays, self.weights, *self.states.values())
+        return sum(int(array.nbytes) for array in arrays)
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is kept of the last steps of a population, and of how many: events, and states that travel with spikes."""
+
+    rows: int
+    events: tuple[str, ...]
+    states: tuple[str, ...]
+
+
+def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:
+    """Return what plastic projections need of past steps, by population: that which is on its way to synapses.
+
+    At the axon, these are spikes of sources and their states; at the dendrite, events of targets.
+    """
+    found: dict[str, Past] = {}
+    for one in plastic:
+        name, needed = (one.source, {SPIKE}) if one.at_axon else (one.target, {event for event, _ in one.rules.on_post})
+        if not one.at_axon and one.rules.post:
+            needed.add(SPIKE)
+        states = {state for _, state in one.rules.carried} if one.at_axon else set[str]()
+        before = found.get(name, Past(0, (), ()))
+        if needed:
+            events, states = needed.union(before.events), states.union(before.states)
+            found[name] = Past(max(before.rows, one.largest_delay), tuple(sorted(events)), tuple(sorted(states)))
+    return found
