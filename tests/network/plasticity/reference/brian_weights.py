@@ -10,10 +10,9 @@ from pathlib import Path
 
 import brian2 as b2
 import numpy as np
-from trains import DELAYS, DT, SOURCES, STEPS, TARGETS, WEIGHTS, meeting
+from trains import DELAYS, DT, REWARDS, SOURCES, STEPS, TARGETS, WEIGHTS, meeting
 
-EVERY = 200  # steps
-REWARDS = [1201, 2501, 2541, 4001]  # steps
+EVERY = 40  # steps
 TRACES = """
     dx/dt = -x / tau_plus : 1 (event-driven)
     dx2/dt = -x2 / tau_x : 1 (event-driven)
@@ -53,7 +52,7 @@ def synapses(equations: str, pre: str, post: str) -> tuple[b2.Synapses, b2.Netwo
 
 
 def recorded(made: b2.Synapses, network: b2.Network) -> list[list[list[float]]]:
-    """Return for each source and target the weights after steps 0, 200, ..."""
+    """Return for each source and target the weights after steps 0, 40, ..."""
     monitor = b2.StateMonitor(made, "w", record=True, dt=EVERY * DT * b2.ms, when="end", order=9)
     network.add(monitor)
     network.run(STEPS * DT * b2.ms)
@@ -92,7 +91,7 @@ def scaling() -> list[list[list[float]]]:
 
     @b2.network_operation(when="end", order=8)
     def scaled(t):
-        if (round(t / (DT * b2.ms)) + 1) % 100 == 0:
+        if (round(t / (DT * b2.ms)) + 1) % 20 == 0:
             made.w = np.clip(made.w * (1 + 0.02 * (1 - made.r)), 0, 1)
 
     network.add(scaled)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nest
 import numpy as np
-from trains import DELAYS, DT, SOURCES, STEPS, TARGETS, WEIGHTS, trains
+from trains import DELAYS, DT, REWARDS, SOURCES, STEPS, TARGETS, WEIGHTS, trains
 
 SHIFT = 1.0  # ms from a generator to its parrot
 
@@ -35,7 +35,6 @@ CASES = {
     ),
 }  # fmt: skip
 OF_ALL = {"tau_plus", "lambda", "alpha", "mu"}  # of the model, not of a synapse, where it is homogeneous
-REWARDS = [1201, 2501, 2541, 4001]  # steps
 
 
 def parrots(steps):
@@ -64,8 +63,7 @@ def weights(model, params):
         common |= {name: params[name] for name in OF_ALL & set(params)}
         params = {name: value for name, value in params.items() if name not in OF_ALL}
     if model == "stdp_dopamine_synapse":
-        common |= {k: v for k, v in params.items()}
-        params = {}
+        common, params = common | params, {}
     nest.CopyModel(model, "plastic", common)
     for i in range(SOURCES):
         for j in range(TARGETS):
