@@ -20,8 +20,8 @@ from .lower import Lowering, form_of
 from .record import Record
 from .trace import Checked, shown_result
 
-__all__ = ["DECAYED", "DELIVERED", "SPIKED", "TracedSynapseRule", "forms_of_synapses", "synapse_function"]
-__all__ += ["trace_synapse"]
+__all__ = ["DECAYED", "DELIVERED", "KINDS", "SPIKED", "TracedSynapseRule", "decayed", "delivered", "forms_of_synapses"]
+__all__ += ["synapse_function", "trace_synapse"]
 
 Rule = Callable[..., Any]
 Groups = Mapping[str, Mapping[str, str]]

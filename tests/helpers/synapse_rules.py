@@ -77,8 +77,9 @@ def expressions(leaves=tuple(LEAVES)):
     leaf = st.sampled_from(leaves) | st.floats(-2, 2, width=32) | st.sampled_from(EDGES.tolist())
     return st.recursive(
         leaf,
-        lambda inner: st.tuples(st.sampled_from(sorted(ONE)), inner)
-        | st.tuples(st.sampled_from(sorted(TWO)), inner, inner),
+        lambda inner: (
+            st.tuples(st.sampled_from(sorted(ONE)), inner) | st.tuples(st.sampled_from(sorted(TWO)), inner, inner)
+        ),
         max_leaves=6,
     )
 

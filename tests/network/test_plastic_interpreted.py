@@ -61,7 +61,8 @@ def of_definition(edges, trains, where):
     """Return weights at the end, and what arrives in each step: each synapse by itself, from the definition."""
     pre, post = ([np.flatnonzero(train) for train in part.T] for part in trains)
     weights, got = [], np.zeros((STEPS + 20, 4))
-    for source, target, delay, w in edges:
+    for source, target, delay, first in edges:
+        w = first
         d = round(delay / DT)
         at_source = d if where == "axon" else 0  # when the synapse sees spikes of either end
         at_target = 0 if where == "axon" else d

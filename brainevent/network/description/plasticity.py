@@ -153,8 +153,13 @@ class Plasticity:
 
     def _check_values(self) -> None:
         """Raise unless states are numbers or values that are drawn, and parameters numbers."""
-        if "w" in self.state:
-            raise NetworkError("Plasticity: state has 'w', which is the weight; give the state another name")
+        for name in ("w", "weights"):
+            for what, given in (("state", self.state), ("params", self.params)):
+                if name in given:
+                    raise NetworkError(f"Plasticity: {what} has {name!r}, which is the weight; pass another name")
+        for name in self.state:
+            if name in self.params:
+                raise NetworkError(f"Plasticity: {name!r} is a state and a parameter; give one of them another name")
         for name, value in self.state.items():
             if not isinstance(value, Values):
                 check_numbers(f"Plasticity: state {name}", value, "a number, values such as uniform(0, 1), or an array")

@@ -12,7 +12,7 @@ from ...errors import NetworkError, did_you_mean
 from .plan import Plan, SynapsePlan
 from .projections import ProjectionPlan
 
-__all__ = ["Connections", "connections", "one_weight_of", "order_of", "span", "weights_of"]
+__all__ = ["Connections", "connections", "one_weight_of", "order_of", "plastic_connections", "span", "weights_of"]
 
 _TOLD_APART = 2**23  # quanta: float32 holds numbers below this exactly, also after division by the quantum
 
@@ -30,7 +30,7 @@ class Connections:
         sources: Source neuron of each synapse: int32.
         targets: Target neuron of each synapse: int32.
         weights: Weight as it is delivered, a multiple of the receptor's quantum: float32, or float64 where float32
-            does not tell such multiples apart, and in a network of float64.
+            does not tell such multiples apart, and in a network of float64. Of plastic synapses, the weight itself.
         delays: Delay in milliseconds: float64.
     """
 
@@ -53,7 +53,7 @@ class Connections:
 
 def connections(plan: Plan, name: str) -> Connections:
     """Return the synapses of a projection."""
-    names = [projection.name for projection in plan.projections]
+    names = plan.projection_names
     if name not in names:
         raise NetworkError(
             f"connections: there is no projection {name!r}{did_you_mean(name, names)}; "
@@ -69,6 +69,13 @@ def connections(plan: Plan, name: str) -> Connections:
         np.broadcast_to(part, entries) if part.size == 1 else part for part in (weights_of(plan, synapses), delays)
     )
     return Connections(name, sources, targets, weights, delays)
+
+
+def plastic_connections(plan: Plan, name: str, weights: Array) -> Connections:
+    """Return the synapses of a plastic projection with their weights of now, which are in this order."""
+    one = plan.plastic_by_name[name]
+    delays = np.broadcast_to(one.delays, one.entries)[one.order] * plan.dt
+    return Connections(name, one.sources[one.order], one.targets[one.order].astype(np.int32), weights, delays)
 
 
 def order_of(plan: Plan, synapses: SynapsePlan) -> Any:

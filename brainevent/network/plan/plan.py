@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._warned import warn_each_time
 from ...scalar.trace import TracedRule
-from .plastic import Past, PlasticPlan, pasts_of
+from .plastic import SPIKE, Past, PlasticPlan, pasts_of
 from .projections import ProjectionPlan, projection_of
 from .quantum import RoundedWeightsWarning
 
@@ -234,9 +234,23 @@ class Plan:
         return pasts_of(self.plastic)
 
     @cached_property
+    def other_events(self) -> Mapping[str, tuple[str, ...]]:
+        """The events besides spikes that call rules of plastic synapses, by population."""
+        found = {p.name: set[str]() for p in self.populations}
+        for one in self.plastic:
+            found[one.target] |= {event for event, _ in one.rules.on_post if event != SPIKE}
+        return {name: tuple(sorted(events)) for name, events in found.items()}
+
+    @cached_property
     def plastic_by_name(self) -> Mapping[str, PlasticPlan]:
         """Plastic projections by their names."""
         return {one.name: one for one in self.plastic}
+
+    @property
+    def params(self) -> dict[str, Mapping[str, Array]]:
+        """Parameters of the build, by population and by plastic projection."""
+        rules = {name: one.rules.params for name, one in self.plastic_by_name.items()}
+        return {**{p.name: p.params for p in self.populations}, **rules}
 
     @property
     def projection_names(self) -> list[str]:

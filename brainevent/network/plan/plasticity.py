@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -113,7 +113,10 @@ def plastic_rules(
         given.delay_at,
         dtypes,
     )
-    _check_used(where, given, [rule for _, rule in found.all])
+    used = [rule for _, rule in found.all]
+    _check_used(where, given, used)
+    if _STEP not in given.params and not any(_STEP in rule.read["params"] for rule in used):
+        return replace(found, params={name: value for name, value in params.items() if name != _STEP})
     return found
 
 
@@ -136,8 +139,8 @@ def _params(where: str, given: Plasticity, dt: float, dtype: Any) -> dict[str, n
     """Return parameters, with the step of the network."""
     if _STEP in given.params and abs(given.params[_STEP] - dt) > _NEAR * dt:
         raise NetworkError(
-            f"{where}: params dt is {given.params[_STEP]:g}, but p.dt is the time step of the network, {dt:g} ms; leave "
-            "it out, or rename a parameter that means another dt"
+            f"{where}: params dt is {given.params[_STEP]:g}, but p.dt is the time step of the network, {dt:g} ms; "
+            "leave it out, or rename a parameter that means another dt"
         )
     return {name: dtype(value) for name, value in {**given.params, _STEP: dt}.items()}
 

@@ -43,7 +43,6 @@ def clopath(
     tau_x: Value = 15.0,
     w_max: Value = 1.0,
     w_min: Value = 0.0,
-    delay_at: str = "axon",
 ) -> Plasticity:
     """Return plasticity by the potential of the target, for targets made by `models.voltage_traces`.
 
@@ -51,8 +50,8 @@ def clopath(
     target, filtered, and above theta_minus. While the potential is above theta_plus, and v_plus, filtered likewise,
     above theta_minus, the weight grows by `a_plus x (v - theta_plus) (v_plus - theta_minus)` per ms, where x is the
     trace of the source. The filters and both thresholds are those of the target, which announces such steps as the
-    event "upstate"; only in them, its synapses are visited. The defaults are those of Clopath et al. (2010) for visual
-    cortex.
+    event "upstate"; only in them, its synapses are visited. The delay of the projection is that of the axon, because
+    rules read the potential of now. The defaults are those of Clopath et al. (2010) for visual cortex.
 
     Args:
         a_plus: Amplitude of potentiation (1 / (ms mV mV)).
@@ -73,5 +72,4 @@ def clopath(
         params={"a_plus": a_plus, "a_minus": a_minus},
         low=w_min,
         high=w_max,
-        delay_at=delay_at,
     )

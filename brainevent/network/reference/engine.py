@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..engine import Prepared, Repeated, Stopped, never
+from ..interpreted import Interpreted
 from ..plan.plan import Plan
-from ..run.finite import check_finite
+from ..run.finite import check_finite, check_synapses_of
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState, copied, initial_state
 from .outputs import Outputs
@@ -38,7 +39,7 @@ class ReferenceEngine:
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.params = {p.name: dict(p.params) for p in plan.populations}
+        self.params = {name: dict(params) for name, params in plan.params.items()}
         self._weights = _weights(plan)
         self._pieces: dict[Any, Piece] = {}
         self.load(initial_state(plan))
@@ -62,9 +63,9 @@ class ReferenceEngine:
         """Go on from a state."""
         self._state = copied(self.plan, checked_state(self.plan, state))
 
-    def set(self, population: str, param: str, value: Array) -> None:
+    def set(self, name: str, param: str, value: Array) -> None:
         """Replace a parameter."""
-        self.params[population][param] = np.array(value, self.params[population][param].dtype)
+        self.params[name][param] = np.array(value, self.params[name][param].dtype)
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with other weights; programs stay, unless quanta change, or sums between floats and integers."""
@@ -107,10 +108,21 @@ class ReferenceEngine:
         after, recorded, finite = self._pieces[key](state, self.params, self._weights, padded, count)
         if not np.all(finite[:count]):
             bad = int(np.argmin(finite[:count]))
+            before, _, _ = self._pieces[key](state, self.params, self._weights, padded, bad)
             after, _, _ = self._pieces[key](state, self.params, self._weights, padded, bad + 1)
             self.load(after)
             check_finite(self.plan, int(state.step) + bad, self._state.neurons)
+            self._check_synapses(copied(self.plan, before), {name: row[bad : bad + 1] for name, row in rows.items()})
         return copied(self.plan, after), _trimmed(wanted, int(state.step), count, recorded)
+
+    def _check_synapses(self, before: NetworkState, rows: Mapping[str, Array]) -> None:
+        """Raise for plastic synapses that a step makes infinite or NaN: the interpreter finds the rule."""
+        interpreted = Interpreted(self.plan)
+        interpreted.params = self.params
+        interpreted.load(before)
+        places = {tuple(label.rsplit(".", 1)): row for label, row in rows.items()}
+        interpreted.run(1, Wanted(), {(name, receptor): row for (name, receptor), row in places.items()})
+        check_synapses_of(self.plan, int(before.step), self._state.synapses)
 
 
 def _weights(plan: Plan) -> dict[str, Array]:
@@ -197,5 +209,7 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
 
 
 def _finite(carry: Carry) -> Array:
-    arrays = [x for x in jax.tree.leaves(carry.neurons) if jnp.issubdtype(x.dtype, np.floating)]
+    arrays = [
+        x for x in jax.tree.leaves((carry.neurons, carry.plastic.synapses)) if jnp.issubdtype(x.dtype, np.floating)
+    ]
     return jnp.array([jnp.isfinite(x).all() for x in arrays]).all()

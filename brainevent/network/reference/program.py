@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -12,10 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..plan.plan import Plan
+from ..plan.plastic import SPIKE
 from ..state import NetworkState
 from .delivery import Delivery, as_ring, emptied, in_order
 from .outputs import Outputs
 from .quanta import Receptor
+from .synapses import (
+    PlasticParts,
+    PlasticSynapses,
+    events_of,
+    past_in_order,
+    past_rings,
+    plastic_synapses,
+    updated_past,
+)
 from .update import updated
 
 __all__ = ["Carry", "Program"]
@@ -33,13 +44,15 @@ class Carry:
     neurons: Tree
     rings: Mapping[Receptor, Array]
     filled: Mapping[str, Array]
+    plastic: PlasticParts
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
     """A network with the parameters of its neurons, and its weights in quanta.
 
-    Sums, and the weights that they consist of, have the `dtypes` of their receptors.
+    Sums, and the weights that they consist of, have the `dtypes` of their receptors. `params` are those of plastic
+    projections, too. If `whole`, plastic synapses deliver whole numbers of quanta; spikes then have no derivative.
     """
 
     plan: Plan
@@ -49,6 +62,12 @@ class Program:
     keys: Mapping[str, Array]
     outputs: Outputs
     dtypes: Mapping[Receptor, str]
+    surrogate: Callable[[Array], Array] | None = None
+    whole: bool = True
+
+    @cached_property
+    def _plastic(self) -> list[PlasticSynapses]:
+        return plastic_synapses(self.plan, whole=self.whole)
 
     def start(self, state: NetworkState) -> Carry:
         """Return what the first step begins with."""
@@ -57,27 +76,69 @@ class Program:
             for p in self.plan.populations
         }
         rings = {(name, r): as_ring(state.arriving[name][r], dtype) for (name, r), dtype in self.dtypes.items()}
-        return Carry(jnp.asarray(state.step, np.uint32), neurons, rings, self.outputs.start())
+        synapses, traces = (jax.tree.map(jnp.asarray, tree) for tree in (state.synapses, state.traces))
+        plastic = PlasticParts(synapses, traces, past_rings(self.plan, state.past))
+        return Carry(jnp.asarray(state.step, np.uint32), neurons, rings, self.outputs.start(), plastic)
 
     def step(self, carry: Carry, given: tuple[Array, Mapping[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         """Run one step, given its turn, which is 0 for the first, and the inputs (neurons,) of receptors."""
         turn, inputs = given
-        rings, neurons, spikes = dict(carry.rings), {}, {}
+        rings, neurons, spikes, events = dict(carry.rings), {}, {}, {}
+        plastic, arrived = self._arrived(carry, turn)
         for p in self.plan.populations:
             arriving = {}
             for receptor, quantum in p.quanta.items():
                 place = p.name, receptor
                 sums, rings[place] = emptied(rings[place], turn)
-                arriving[receptor] = sums.astype(quantum.dtype) * quantum + inputs.get(f"{p.name}.{receptor}", 0)
-            neurons[p.name], spikes[p.name] = updated(
-                p, carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name], None
-            )
+                amount = sums.astype(quantum.dtype) * quantum
+                for more in arrived[place]:
+                    amount += more.astype(quantum.dtype) * quantum if self.whole else more
+                arriving[receptor] = amount + inputs.get(f"{p.name}.{receptor}", 0)
+            own = carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name]
+            neurons[p.name], spikes[p.name] = updated(p, *own, self.surrogate)
+            events[p.name] = {SPIKE: spikes[p.name], **events_of(p, self.plan.other_events[p.name], *own)}
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
             rings[place] = delivery.added(rings[place], spikes[s.source], self.weights[s.name], turn)
-        filled = self.outputs.filled(carry.filled, carry.step, neurons, spikes)
-        return Carry(carry.step + np.uint32(1), neurons, rings, filled), self.outputs.row(neurons, spikes)
+        plastic = self._finished(plastic, carry.step, turn, rings, neurons, events)
+        all_states = {**neurons, **plastic.synapses}
+        filled = self.outputs.filled(carry.filled, carry.step, all_states, spikes)
+        after = Carry(carry.step + np.uint32(1), neurons, rings, filled, plastic)
+        return after, self.outputs.row(all_states, spikes)
+
+    def _arrived(self, carry: Carry, turn: Array) -> tuple[PlasticParts, dict[Receptor, list[Array]]]:
+        """Let spikes that reach plastic synapses at the axon act; return what arrives of them, by receptor."""
+        parts, arrived = carry.plastic, {place: list[Array]() for place in self.plan.receptors()}
+        for one in self._plastic:
+            if one.plastic.at_axon:
+                name, target = one.plastic.name, one.plastic.target
+                post = carry.neurons[target]
+                parts, amounts = one.arrived(parts, self.params[name], post, carry.step, turn)
+                arrived[target, one.plastic.receptor].append(amounts)
+        return parts, arrived
+
+    def _finished(
+        self,
+        parts: PlasticParts,
+        now: Array,
+        turn: Array,
+        rings: dict[Receptor, Array],
+        neurons: Tree,
+        events: Tree,
+    ) -> PlasticParts:
+        """Let all else act on plastic synapses after neurons are updated; add what they send to rings."""
+        for one in self._plastic:
+            plastic = one.plastic
+            params, place = self.params[plastic.name], (plastic.target, plastic.receptor)
+            if not plastic.at_axon:
+                parts, sums = one.sent(parts, params, neurons, now, events[plastic.source][SPIKE])
+                quantum = self.plan.population(plastic.target).quanta[plastic.receptor]
+                sums = sums if self.whole else sums / quantum
+                rows = (turn + plastic.distinct) % rings[place].shape[0]
+                rings[place] = rings[place].at[rows].add(sums.astype(rings[place].dtype), unique_indices=True)
+            parts = one.finished(parts, params, neurons[plastic.target], now, turn, events[plastic.target])
+        return PlasticParts(parts.synapses, parts.traces, updated_past(parts.past, neurons, events, turn))
 
     def state(self, carry: Carry, turn: Array, like: NetworkState, dtypes: Mapping[Receptor, Any]) -> NetworkState:
         """Return the state before a turn, in the quanta of another: its sums in order of arrival and in some dtypes."""
@@ -85,4 +146,6 @@ class Program:
             p.name: {r: in_order(carry.rings[p.name, r], turn, dtypes[p.name, r]) for r in p.quanta}
             for p in self.plan.populations
         }
-        return NetworkState(carry.step, carry.neurons, arriving, like.quanta)
+        past = past_in_order(self.plan, carry.plastic.past, turn)
+        plastic = carry.plastic.synapses, carry.plastic.traces, past
+        return NetworkState(carry.step, carry.neurons, arriving, like.quanta, *plastic)

@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
+from ...scalar.primitives import flushed
 from ..description.units import plain, unit_of
 from ..plan.build import wirings_of
 from ..plan.pending import check_pending
 from ..plan.plan import Plan, PopulationPlan
+from ..plan.plastic import PlasticPlan
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import SMALLEST
 from ..plan.replaced import Weights, weights_as_built
-from ..state import NetworkState
+from ..state import GROUPS, NetworkState, initial_state
 from .requests import found_population, found_projection
 
 __all__ = [
     "as_dtype",
+    "check_bounds",
     "checked_inputs",
     "checked_state",
     "checked_weights",
@@ -31,6 +34,7 @@ __all__ = [
     "given_weights",
     "going_on",
     "refuse_infinite",
+    "split_plastic",
     "split_values",
     "weights_to_set",
 ]
@@ -119,6 +123,60 @@ def checked_weights(what: str, projection: ProjectionPlan, value: Any, unit: Any
     return array.reshape(()) if array.shape == (1,) else array
 
 
+def split_plastic(
+    plan: Plan, name: str, values: Mapping[str, Any], what: str = "set"
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the new parameters of a plastic projection, and its new weights, as "w", and states, checked."""
+    plastic = plan.plastic_by_name[name]
+    unit = unit_of(plastic.target, plan.population(plastic.target).units, plastic.receptor)
+    params, states = {}, {}
+    for key, value in values.items():
+        where = f"{what}: {key} of {name}"
+        if key in plastic.rules.params:
+            params[key] = _plastic_param(where, plastic, key, value)
+        elif key == "weights" or key in plastic.states:
+            array = as_dtype(where, value, plan.dtype, unit if key == "weights" else None)
+            if array.shape not in ((), (1,), (plastic.entries,)):
+                raise NetworkError(
+                    f"{where} has the shape {array.shape}; pass a number, or an array ({plastic.entries},) in the "
+                    "order of connections"
+                )
+            refuse_infinite(where, array)
+            if key == "weights":
+                check_bounds(where, plastic, array)
+            states["w" if key == "weights" else key] = flushed(np.broadcast_to(array, plastic.entries))
+        else:
+            names = ["weights", *plastic.rules.params, *plastic.states]
+            raise NetworkError(
+                f"{what}: {name} has no {key!r}{did_you_mean(key, names)}; parameters: "
+                f"{', '.join(plastic.rules.params) or 'none'}; of its synapses: weights"
+                f"{''.join(f', {state}' for state in plastic.states)}"
+            )
+    return params, states
+
+
+def check_bounds(where: str, plastic: PlasticPlan, weights: Array) -> None:
+    """Raise if weights, of which some may be NaN, are not within the bounds of a plastic projection."""
+    low, high = plastic.rules.bounds
+    wrong = (weights < low) | (weights > high)
+    if wrong.any():
+        raise NetworkError(
+            f"{where}: {_where_true(wrong)}is {weights[wrong].flat[0]:g}, outside of low={low:g} to high={high:g} of "
+            "its plasticity; pass weights within them"
+        )
+
+
+def _plastic_param(where: str, plastic: PlasticPlan, name: str, value: Any) -> Array:
+    before = plastic.rules.params[name]
+    array = as_dtype(where, value, before.dtype)
+    if array.shape not in ((), (1,)):
+        raise NetworkError(f"{where} has shape {array.shape}; pass a number, the same for all synapses")
+    refuse_infinite(where, array)
+    if name == "dt" and np.any(array != before):
+        raise NetworkError(f"{where} is the time step of the network, {before:g} ms; build a network with another dt")
+    return array.reshape(())
+
+
 def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
     """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1)."""
     checked = {}
@@ -175,15 +233,27 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
     step = np.asarray(state.step)
     if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
         raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")
+    plastic = {}
+    for group in GROUPS:
+        expected = {
+            name: {key: (array.dtype, array.shape) for key, array in parts.items()}
+            for name, parts in (getattr(initial_state(plan), group) if plan.plastic else {}).items()
+        }
+        plastic[group] = _fitting(f"{where}: {group}", getattr(state, group), expected, "entry")
+    for name, one in plan.plastic_by_name.items():
+        check_bounds(f"{where}: synapses: w of {name}", one, plastic["synapses"][name]["w"])
     return NetworkState(
         np.uint32(step),
         _fitting(where, state.neurons, neurons),
         _fitting(f"{where}: arriving", state.arriving, arriving),
         state.quanta,
+        **plastic,
     )
 
 
-def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tuple[Any, Any]]]) -> Arrays:
+def _fitting(
+    where: str, given: Arrays, expected: Mapping[str, Mapping[str, tuple[Any, Any]]], what: str = "population"
+) -> Arrays:
     found: dict[str, dict[str, Array]] = {}
     for name, parts in expected.items():
         if set(given.get(name, ())) != set(parts):
@@ -200,7 +270,8 @@ def _fitting(where: str, given: Arrays, expected: Mapping[str, Mapping[str, tupl
                 )
             found[name][key] = array
     if extra := [name for name in given if name not in expected]:
-        raise NetworkError(f"{where}: there is no population {extra[0]!r}; populations: {', '.join(expected)}")
+        there = ", ".join(expected) or "none"
+        raise NetworkError(f"{where}: there is no {what} {extra[0]!r} in this network; there are {there}")
     return found
 
 

@@ -4,7 +4,8 @@
 A file is an npz archive without pickled objects. `header` is JSON: the format, and what names the network. The other
 arrays are `step`, `neurons/POPULATION/STATE`, `arriving/POPULATION/RECEPTOR` and `params/POPULATION/PARAMETER`, in the
 layout of `NetworkState` and of the plan, and `weights/PROJECTION` of weights that were replaced, as they were given, by
-source, delay and target. Earlier versions wrote these as integers, in quanta of the build.
+source, delay and target. Earlier versions wrote these as integers, in quanta of the build. Networks with plastic
+synapses have `synapses/PROJECTION/NAME`, `traces/PROJECTION/NAME` and `past/POPULATION/NAME` as well.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ...scalar.threefry import SCHEME
 from ...scalar.trace import Told, TracedRule
 from ..plan.plan import Plan
 from ..plan.quantum import SMALLEST
-from ..state import NetworkState, initial_state
+from ..state import GROUPS, NetworkState, initial_state
 from .checked import checked_state
 
 __all__ = ["FORMAT", "UNREADABLE", "Members", "read_checkpoint", "write_checkpoint"]
@@ -52,7 +53,8 @@ def write_checkpoint(
     """
     header = _header(plan, plan.quanta if state.quanta is None else state.quanta)
     arrays = {"header": np.array(json.dumps(header)), "step": np.asarray(state.step, np.uint32)}
-    for group, tree in (("neurons", state.neurons), ("arriving", state.arriving), ("params", params)):
+    trees = (("neurons", state.neurons), ("arriving", state.arriving), ("params", params))
+    for group, tree in (*trees, *((group, getattr(state, group)) for group in GROUPS)):
         arrays |= {f"{group}/{name}/{key}": array for name, parts in tree.items() for key, array in parts.items()}
     arrays |= {f"weights/{name}": weights for name, weights in replaced.items()}
     packed = io.BytesIO()
@@ -91,9 +93,10 @@ def read_checkpoint(
             raise CheckpointError(f"{where}: the array step is missing: the file is damaged; pass another one")
         step = members.small("step")
         neurons, arriving = members.tree("neurons", like.neurons), members.tree("arriving", like.arriving)
-        params = {} if different else members.tree("params", {p.name: p.params for p in plan.populations})
+        plastic = {group: members.tree(group, getattr(like, group)) for group in GROUPS}
+        params = {} if different else members.tree("params", plan.params)
     try:
-        state = checked_state(plan, NetworkState(step, neurons, arriving), where)
+        state = checked_state(plan, NetworkState(step, neurons, arriving, **plastic), where)
     except NetworkError as error:
         raise CheckpointError(str(error)) from None
     quanta = _checked_quanta(where, plan, header["quanta"])
@@ -197,22 +200,21 @@ def _difference(plan: Plan, header: Mapping[str, Any]) -> str:
 
 def _checked_params(where: str, plan: Plan, found: Params) -> dict[str, dict[str, Array]]:
     """Return the parameters of a file, which must be those of the plan."""
-    names = [population.name for population in plan.populations]
-    if other := [name for name in found if name not in names]:
-        raise CheckpointError(f"{where}: it has parameters of {other[0]!r}; populations: {', '.join(names)}")
-    for population in plan.populations:
-        given = {key: (array.dtype, array.shape) for key, array in found.get(population.name, {}).items()}
-        expected = {key: (array.dtype, np.shape(array)) for key, array in population.params.items()}
+    if other := [name for name in found if name not in plan.params]:
+        raise CheckpointError(f"{where}: it has parameters of {other[0]!r}; populations: {', '.join(plan.params)}")
+    for owner, own in plan.params.items():
+        given = {key: (array.dtype, array.shape) for key, array in found.get(owner, {}).items()}
+        expected = {key: (array.dtype, np.shape(array)) for key, array in own.items()}
         if given != expected:
             raise CheckpointError(
-                f"{where}: parameters of {population.name} do not have the shapes of this network: the file is "
+                f"{where}: parameters of {owner} do not have the shapes of this network: the file is "
                 "damaged; pass another one"
             )
-        for key, array in found.get(population.name, {}).items():
-            words = f"{where}: parameter {key} of {population.name}"
+        for key, array in found.get(owner, {}).items():
+            words = f"{where}: parameter {key} of {owner}"
             if array.dtype.kind == "f" and np.isnan(array).any():
                 raise CheckpointError(f"{words} is NaN: the file is damaged; pass another one")
-            if key == "dt" and np.any(array != population.params[key]):
+            if key == "dt" and np.any(array != own[key]):
                 raise CheckpointError(f"{words} is not the time step of the network: the file is damaged; pass another")
     return {name: dict(values) for name, values in found.items()}
 

@@ -19,7 +19,7 @@ from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights, weights_as_built
 from ..plan.wiring import is_drawn
 from ..state import NetworkState, initial_state
-from .checked import checked_inputs, given_weights, going_on, split_values
+from .checked import checked_inputs, given_weights, going_on, split_plastic, split_values
 
 __all__ = ["Element", "Elements", "Now", "Swept"]
 
@@ -144,7 +144,7 @@ class Elements:
         self.now, self.swept, self._count = now, swept, swept.count
         self._lock, self._kept = threading.Lock(), OrderedDict[bytes, tuple[Weights, Any]]()
         plan = now.weights.plan
-        self._names = {p.name for p in plan.populations}
+        self._names, self._plastic = {p.name for p in plan.populations}, {*plan.plastic_by_name}
         if swept.seeds is not None and now.network is None:
             raise NetworkError("sweep: seeds need the description of the network; build it by Network.build")
         self.redraws = swept.seeds is not None and swept.redraw and any(map(is_drawn, now.network.projections))
@@ -162,7 +162,7 @@ class Elements:
     @property
     def sweeps_weights(self) -> bool:
         """Whether weights differ between elements, or synapses."""
-        return self.redraws or any(name not in self._names for name in self.swept.values)
+        return self.redraws or any(name not in self._names | self._plastic for name in self.swept.values)
 
     def __len__(self) -> int:
         return self._count
@@ -173,22 +173,24 @@ class Elements:
         weights, populations, state = self._begun(k, what)
         replaced = dict[str, Array]()
         for name, own in self.swept.values.items():
-            if name not in self._names:
+            if name not in self._names and name not in self._plastic:
                 values = {key: _of_element(value, k) for key, value in own.items()}
                 replaced |= given_weights(weights, name, values, what)
         if replaced:
             weights, arriving = self._replaced(weights, state, replaced, what)
             state = dataclasses.replace(state, arriving=arriving, quanta=weights.plan.quanta)
-        params, neurons = self._params(populations), dict(state.neurons)
-        for name, (own_params, own_states) in self._split[k].items():
+        params, neurons, synapses = self._params(populations), dict(state.neurons), dict(state.synapses)
+        split = self._split[k] | (self._split_plastic(weights.plan, k) if self.redraws else {})
+        for name, (own_params, own_states) in split.items():
             params[name] = {**params[name], **own_params}
-            neurons[name] = {**neurons[name], **own_states}
+            states = synapses if name in self._plastic else neurons
+            states[name] = {**states[name], **own_states}
         plan = weights.plan
         if self.swept.seeds is not None:
             both = zip(plan.populations, populations, strict=True)
             keyed = tuple(dataclasses.replace(p, key=other.key) for p, other in both)
             plan = dataclasses.replace(plan, populations=keyed)
-        return Element(plan, params, dataclasses.replace(state, neurons=neurons), self._given[k])
+        return Element(plan, params, dataclasses.replace(state, neurons=neurons, synapses=synapses), self._given[k])
 
     def _split_of(self, k: int) -> dict[str, tuple[dict[str, Array], dict[str, Array]]]:
         """Return parameters and states of an element, by population, checked; weights are looked at, too."""
@@ -197,9 +199,19 @@ class Elements:
             values = {key: _of_element(value, k) for key, value in own.items()}
             if name in self._names:
                 found[name] = split_values(plan.population(name), values, f"sweep: element {k}")
-            elif not self.redraws:  # else their number is not known yet
+            elif not self.redraws and name not in self._plastic:  # else their number is not known yet
                 given_weights(self.now.weights, name, values, f"sweep: element {k}")
-        return found
+        return found if self.redraws else found | self._split_plastic(plan, k)
+
+    def _split_plastic(self, plan: Plan, k: int) -> dict[str, tuple[dict[str, Array], dict[str, Array]]]:
+        """Return parameters, weights and states of an element, by plastic projection, checked."""
+        return {
+            name: split_plastic(
+                plan, name, {key: _of_element(value, k) for key, value in own.items()}, f"sweep: element {k}"
+            )
+            for name, own in self.swept.values.items()
+            if name in self._plastic
+        }
 
     def _wirings(self) -> list[Any]:
         make = self.now.weights.wirings
@@ -229,12 +241,13 @@ class Elements:
         now, built = self.now.params, self.now.built
         if self.swept.seeds is None:
             return dict(now)
-        return {
+        own = {
             p.name: {
                 key: x if now[p.name][key] is built[p.name][key] else now[p.name][key] for key, x in p.params.items()
             }
             for p in populations
         }
+        return own | {name: now[name] for name in self._plastic}
 
     def _replaced(
         self, weights: Weights, state: NetworkState, replaced: Mapping[str, Array], what: str

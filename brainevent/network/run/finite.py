@@ -13,7 +13,7 @@ from ...errors import NotFiniteError
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
 
-__all__ = ["SynapseFault", "check_finite", "check_synapses"]
+__all__ = ["SynapseFault", "check_finite", "check_synapses", "check_synapses_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,3 +62,13 @@ def check_synapses(step: int, faults: Sequence[SynapseFault]) -> None:
             f"to neuron {target} of {plastic.target}, is {fault.value} after {fault.called} called its rule "
             f"{fault.rule} in step {step}; look at what the rule reads, or at a division or logarithm in it"
         )
+
+
+def check_synapses_of(plan: Plan, step: int, synapses: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise `NotFiniteError` for the first number of plastic synapses that is not finite after a step of any rule."""
+    for plastic in plan.plastic:
+        for state, values in synapses[plastic.name].items():
+            if not np.isfinite(values).all():
+                place = int(np.flatnonzero(~np.isfinite(values))[0])
+                names = ", ".join(dict.fromkeys(rule.name for _, rule in plastic.rules.all))
+                check_synapses(step, [SynapseFault(plastic, "a call", names, state, place, values[place])])

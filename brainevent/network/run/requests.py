@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Every:
     what: str
     neurons: IndexLike | slice | None = None
     label: str | None = None
+    synapses: IndexLike | slice | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,14 @@ class Request:
 
 
 def every(
-    steps: int | Quantity, what: str, neurons: IndexLike | slice | None = None, label: str | None = None
+    steps: int | Quantity,
+    what: str,
+    neurons: IndexLike | slice | None = None,
+    label: str | None = None,
+    *,
+    synapses: IndexLike | slice | None = None,
 ) -> Every:
-    """Request a state of some neurons at regular intervals.
+    """Request a state of some neurons, or of some plastic synapses, at regular intervals.
 
     It is recorded after each step whose number is a multiple of `steps`, counted from the beginning of the simulation,
     so that runs in pieces record what one run records.
@@ -54,9 +60,11 @@ def every(
     Args:
         steps: How many steps there are from one record to the next, at least 1; or a time with a unit.
         what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` mean states of the rule with
-            these names; the string `"exc.rate"` alone means the rate of the population.
+            these names; the string `"exc.rate"` alone means the rate of the population. Or a plastic projection and
+            `w`, its weights, or a state of its synapses, such as `"exc->inh.syn.w"`.
         neurons: Slice, numbers or mask of neurons, in this order; None for all.
         label: Name of the record in the result; None for `what`.
+        synapses: Slice, numbers or mask of synapses, in the order of `Simulation.connections`; None for all.
 
     Returns:
         A request for `Simulation.run`.
@@ -66,7 +74,7 @@ def every(
         >>> every(5, "exc.v", neurons=slice(0, 10))
         Every(steps=5, what='exc.v', neurons=slice(0, 10, None), label=None)
     """
-    return Every(steps, what, neurons, label)
+    return Every(steps, what, neurons, label, synapses)
 
 
 def parsed(plan: Plan, record: str | Every | Iterable[str | Every]) -> tuple[Request, ...]:
@@ -109,7 +117,7 @@ def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
 
 def found_projection(plan: Plan, where: str, name: str) -> ProjectionPlan:
     """Return what is known of the projection of a name, or raise: there is no population of that name either."""
-    populations, projections = ([one.name for one in many] for many in (plan.populations, plan.projections))
+    populations, projections = [one.name for one in plan.populations], plan.projection_names
     if name not in projections:
         raise NetworkError(
             f"{where}: there is no population {name!r}, nor a projection"
@@ -132,21 +140,50 @@ def _request(plan: Plan, one: Any) -> Request:
             f"record: {asked.what!r} names no population; pass one, for example '{first}.{what or 'spikes'}'"
         )
     _check_no_index(asked.what)
+    if name in plan.projection_names:
+        return _request_of_synapses(plan, asked, name, what)
     population = found_population(plan, f"record: {asked.what!r}", name)
+    if asked.synapses is not None:
+        raise NetworkError(f"every: {asked.what!r} is a state of neurons; pass neurons= instead of synapses=")
     if isinstance(one, str) and what in KINDS:
         return Request(one, what, name)
     _check_state(population, asked.what, what)
+    chosen = _chosen(asked.what, asked.neurons, "neurons", population.size, population.name)
+    sample = Sample(name, what, _interval(plan, asked), chosen)
+    unit = str(population.units.get(what, ""))
+    return Request(_label(asked), "sample", name, sample, "" if unit == "1" else unit)
+
+
+def _label(asked: Every) -> str:
     label: Any = asked.label
     if label is not None and not (isinstance(label, str) and label):
         raise NetworkError(f"every: label is {label!r}; pass a string that is not empty, or None")
-    sample = Sample(
-        name,
-        what,
-        counted_steps("every: steps", asked.steps, plan.dt, least="of at least 1"),
-        _chosen(population, asked),
-    )
-    unit = str(population.units.get(what, ""))
-    return Request(asked.what if label is None else label, "sample", name, sample, "" if unit == "1" else unit)
+    return asked.what if label is None else label
+
+
+def _interval(plan: Plan, asked: Every) -> int:
+    return counted_steps("every: steps", asked.steps, plan.dt, least="of at least 1")
+
+
+def _request_of_synapses(plan: Plan, asked: Every, name: str, what: str) -> Request:
+    """Return a request of weights or states of plastic synapses."""
+    where = f"record: {asked.what!r}"
+    plastic = plan.plastic_by_name.get(name)
+    if plastic is None:
+        raise NetworkError(
+            f"{where}: the synapses of {name} do not change; pass plasticity= to its Projection, or take its weights "
+            f"from sim.connections({name!r})"
+        )
+    there = ["w", *plastic.states]
+    if what not in there:
+        raise NetworkError(
+            f"{where} is not there{did_you_mean(what, there)}; synapses of {name} have {', '.join(there)}"
+        )
+    if asked.neurons is not None:
+        raise NetworkError(f"every: {asked.what!r} is of synapses; pass synapses= instead of neurons=")
+    chosen = _chosen(asked.what, asked.synapses, "synapses", plastic.entries, name)
+    sample = Sample(name, what, _interval(plan, asked), chosen, of_synapses=True)
+    return Request(_label(asked), "sample", name, sample)
 
 
 def _check_no_index(asked: str) -> None:
@@ -177,24 +214,22 @@ def _check_state(population: PopulationPlan, asked: str, what: str) -> None:
     raise NetworkError(f"record: {asked!r}{hint}; {population.name} has {', '.join(there)}")
 
 
-def _chosen(population: PopulationPlan, asked: Every) -> Any:
-    """Return the numbers of the chosen neurons."""
-    everyone = np.arange(population.size)
-    if asked.neurons is None:
-        return everyone
-    given = asked.neurons
-    numbers = given if isinstance(given, slice) else np.atleast_1d(array_in(f"every: neurons of {asked.what!r}", given))
+def _chosen(what: str, given: Any, kind: str, size: int, owner: str) -> Any:
+    """Return the numbers of the chosen neurons or synapses."""
+    all_ = np.arange(size)
+    if given is None:
+        return all_
+    numbers = given if isinstance(given, slice) else np.atleast_1d(array_in(f"every: {kind} of {what!r}", given))
     if not isinstance(numbers, slice):
         if numbers.ndim > 1:
             raise NetworkError(
-                f"every: neurons of {asked.what!r} have the shape {numbers.shape}; pass a slice, integers, or a mask"
+                f"every: {kind} of {what!r} have the shape {numbers.shape}; pass a slice, integers, or a mask"
             )
         if not numbers.size:
-            return everyone[:0]
+            return all_[:0]
     try:
-        return np.ascontiguousarray(everyone[numbers])
+        return np.ascontiguousarray(all_[numbers])
     except IndexError as error:
         raise NetworkError(
-            f"every: neurons of {asked.what!r}: {error}; {population.name} has {population.size} neurons: "
-            "pass a slice, integers, or a mask"
+            f"every: {kind} of {what!r}: {error}; {owner} has {size} {kind}: pass a slice, integers, or a mask"
         ) from None

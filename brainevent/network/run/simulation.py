@@ -15,11 +15,11 @@ from ...bench.progress import counted
 from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
 from ..engine import Engine
-from ..plan.connections import Connections, connections, weights_of
+from ..plan.connections import Connections, connections, plastic_connections, weights_of
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
 from ..state import NetworkState, initial_state
-from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_values
+from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_plastic, split_values
 from .checkpoint import read_checkpoint, write_checkpoint
 from .chunks import chunks, needs_no_chunks
 from .collected import Collected, check_room_for
@@ -65,7 +65,7 @@ class Simulation(Shown):
 
     def __init__(self, plan: Plan, engine: Engine, *, network: Any = None):
         self.plan, self.engine, self.network = plan, engine, network
-        self._params = {p.name: dict(p.params) for p in plan.populations}
+        self._params = {name: dict(params) for name, params in plan.params.items()}
         self._weights = first_weights(plan, network)
         self._pace = Pace()
 
@@ -197,9 +197,7 @@ class Simulation(Shown):
         """
         total = counted_run(steps, ms, self.plan.dt, "sweep")
         requests = parsed(self.plan, record)
-        now = Now(
-            self._weights, self._params, {p.name: p.params for p in self.plan.populations}, self.state, self.network
-        )
+        now = Now(self._weights, self._params, self.plan.params, self.state, self.network)
         elements = Elements(now, Swept.of(values, inputs, seeds, redraw), total)
         check_room_for(self.plan, requests, elements.first, total, "sweep", len(elements))
         if elements.first + total > MOST_STEPS:
@@ -275,12 +273,14 @@ class Simulation(Shown):
 
         Weights are one for each synapse in the order of `connections`, or one for all: (1,). They are multiples of the
         receptor's quantum, in float32, or in float64 if float32 would round them. `set` accepts them: they change
-        nothing.
+        nothing. Of a plastic projection, there are the weights of now, as "weights", and the parameters of its rules.
         """
         params: dict[str, Any] = {
             name: {key: np.array(value) for key, value in values.items()} for name, values in self._params.items()
         }
-        return params | {synapses.name: weights_of(self._now, synapses) for synapses in self._now.synapses}
+        params |= {synapses.name: weights_of(self._now, synapses) for synapses in self._now.synapses}
+        synapses = self.engine.state.synapses if self.plan.plastic else {}
+        return params | {name: {"weights": own["w"], **params[name]} for name, own in synapses.items()}
 
     def connections(self, name: str) -> Connections:
         """Return the synapses of a projection.
@@ -289,11 +289,14 @@ class Simulation(Shown):
             name: The name of the projection.
 
         Returns:
-            Arrays of sources, targets and weights, and of delays in milliseconds.
+            Arrays of sources, targets and weights, and of delays in milliseconds. Weights of plastic synapses are those
+            of now.
 
         Raises:
             NetworkError: If there is no such projection.
         """
+        if name in self.plan.plastic_by_name:
+            return plastic_connections(self.plan, name, self.engine.state.synapses[name]["w"])
         return connections(self._now, name)
 
     def __getstate__(self) -> Any:
@@ -318,7 +321,8 @@ class Simulation(Shown):
                 was built as one number for all neurons stays one. Of a projection, `weights`: a number, or an array
                 with one element for each synapse in the order of `connections`; spikes that have not arrived yet keep
                 their weights. The network then does what one does that is built with these weights, to the last bit:
-                quantum and layout are chosen anew.
+                quantum and layout are chosen anew. Of a plastic projection, `weights`, parameters of its rules, and
+                states of its synapses.
 
         Raises:
             NetworkError: A name does not exist, a value does not fit, or sums of the new weights and of pending input
@@ -334,6 +338,9 @@ class Simulation(Shown):
             >>> sim.connections(synapses.usual_name).sources
             array([0, 1, 2, 3, 4], dtype=int32)
         """
+        if name in self.plan.plastic_by_name:
+            self._set_plastic(name, values)
+            return
         if name not in [population.name for population in self.plan.populations]:
             if replaced := given_weights(self._weights, name, values):
                 self._go_on("set", self._weights, self.engine.state, replaced)
@@ -345,6 +352,15 @@ class Simulation(Shown):
             state = self.engine.state
             neurons = {**state.neurons, name: {**state.neurons[name], **states}}
             self.engine.load(dataclasses.replace(state, neurons=neurons))
+
+    def _set_plastic(self, name: str, values: Mapping[str, Any]) -> None:
+        params, states = split_plastic(self.plan, name, values)
+        for param, value in params.items():
+            self._set_param(name, param, value)
+        if states:
+            state = self.engine.state
+            synapses = {**state.synapses, name: {**state.synapses[name], **states}}
+            self.engine.load(dataclasses.replace(state, synapses=synapses))
 
     def _go_on(
         self, what: str, weights: Weights, state: NetworkState, replaced: Mapping[str, Array] = MappingProxyType({})
@@ -360,14 +376,15 @@ class Simulation(Shown):
     def reset(self) -> None:
         """Go back to step 0, and to the states, parameters and weights of the build."""
         self._go_on("reset", self._weights.as_built(), initial_state(self.plan))
-        for population in self.plan.populations:
-            for name, value in population.params.items():
-                if self._params[population.name][name] is not value:
-                    self._set_param(population.name, name, value)
+        for owner, params in self.plan.params.items():
+            for name, value in params.items():
+                if self._params[owner][name] is not value:
+                    self._set_param(owner, name, value)
 
-    def _set_param(self, population: str, name: str, value: Array) -> None:
-        self.engine.set(population, name, value)
-        self._params[population][name] = value
+    def _set_param(self, owner: str, name: str, value: Array) -> None:
+        """Replace a parameter of a population, or of a plastic projection."""
+        self.engine.set(owner, name, value)
+        self._params[owner][name] = value
 
     # ---- files
 
@@ -398,6 +415,6 @@ class Simulation(Shown):
             self._go_on(where, weights if replaced is None else weights.as_built(), state, replaced or {})
         except NetworkError as error:
             raise CheckpointError(f"{where}: {str(error).removeprefix(f'{where}: ')}") from None
-        for population, values in params.items():
+        for owner, values in params.items():
             for name, value in values.items():
-                self._set_param(population, name, value)
+                self._set_param(owner, name, value)

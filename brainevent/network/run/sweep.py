@@ -192,7 +192,7 @@ class _Worker:
         elif engine is None or not keyed:
             self._engine = None  # given back before more is taken
             engine = self._engine = beside(plan, self._backend)
-            self._params = {p.name: dict(p.params) for p in plan.populations}
+            self._params = {name: dict(params) for name, params in plan.params.items()}
         elif not same:
             engine.set_weights(plan, element.state)
         for name, values in element.params.items():

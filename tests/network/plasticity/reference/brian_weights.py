@@ -14,20 +14,22 @@ from trains import DELAYS, DT, REWARDS, SOURCES, STEPS, TARGETS, WEIGHTS, meetin
 
 EVERY = 40  # steps
 TRACES = """
+    dfast/dt = -fast / (20 * ms) : 1 (event-driven)
+    dback/dt = -back / (20 * ms) : 1 (event-driven)
     dx/dt = -x / tau_plus : 1 (event-driven)
     dx2/dt = -x2 / tau_x : 1 (event-driven)
     dy/dt = -y / tau_minus : 1 (event-driven)
     dy2/dt = -y2 / tau_y : 1 (event-driven)
 """
-PRE, POST = "; x += 1; x2 += 1", "; y += 1; y2 += 1"
+PRE, POST = "; x += 1; x2 += 1; fast += 1", "; y += 1; y2 += 1; back += 1"
 CASES = {
     "additive": ("w = clip(w - 0.055 * y, 0, 1)", "w = clip(w + 0.05 * x, 0, 1)"),
     "triplet": (
         "w = clip(w - y * (0.02 + 0.01 * x2), 0, 1)",
         "w = clip(w + x * (0.01 + 0.03 * y2), 0, 1)",
     ),
-    "inhibitory": ("w = clip(w + 0.02 * (y - 0.4), 0, 1)", "w = clip(w + 0.02 * x, 0, 1)"),
-    "oja": ("", "w = clip(w + 0.05 * (x - y * w), 0, 1)"),
+    "inhibitory": ("w = clip(w + 0.02 * (back - 0.4), 0, 1)", "w = clip(w + 0.02 * fast, 0, 1)"),
+    "oja": ("", "w = clip(w + 0.05 * (fast - back * w), 0, 1)"),
     "bcm": (
         "r = y / (30 * 0.02); slow = y2 / (125 * 0.02); w = clip(w + 0.01 * r * (r - slow**2), 0, 1)",
         "",
@@ -74,7 +76,7 @@ def reward() -> list[list[list[float]]]:
         dx/dt = -x / tau_plus : 1 (event-driven)
         dy/dt = -y / tau_minus : 1 (event-driven)
     """
-    made, network = synapses(equations, "c -= 1.5 * y; x += 1", "c += x; y += 1")
+    made, network = synapses(equations, "c -= 0.15 * y; x += 1", "c += 0.1 * x; y += 1")
 
     @b2.network_operation(when="end", order=8)
     def rewarded(t):
