@@ -101,14 +101,17 @@ def test_weights_are_those_of_nest_at_each_spike_of_the_source(rule):
 
 @pytest.mark.parametrize("rule", BRIAN)
 def test_weights_are_those_of_equations_in_brian2(rule):
-    """Brian2 integrates before the spikes of a step: weights that rewards change are one step earlier here."""
+    """Brian2 integrates before the spikes of a step: weights that rewards change are one step earlier here.
+
+    They change in each step, by an eligibility that is multiplied by a number of 24 bits in each of 800 steps.
+    """
     weights, simulator = table("brian")
     assert simulator == "Brian2 2.10.1"
     _, found = ours("brian")
     expected = np.array(weights[rule]).reshape(12, -1).T
     rows = 40 * np.arange(len(expected))
     mine = found[rule][rows] if rule != "reward" else found[rule][np.maximum(rows - 1, 0)]
-    np.testing.assert_allclose(mine, expected, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(mine, expected, rtol=2e-6, atol=4e-5 if rule == "reward" else 2e-6)
     assert np.ptp(expected, axis=0).min() > 0.02
 
 
