@@ -5,6 +5,7 @@
 """
 
 import functools
+import importlib.util
 import json
 from pathlib import Path
 
@@ -24,7 +25,7 @@ DT = 0.5
 AXON, DENDRITE = {"delay_at": "axon"}, {"delay_at": "dendrite"}
 
 # Other simulators. In NEST delays are dendritic, the weight at a spike of the source is that after depression, and a
-# pair that meets in one step counts not at all: the trains of `reference/trains.py` have none. In Brian2 they are axonal
+# pair that meets in one step does not count: the trains of `reference/trains.py` have none. In Brian2 delays are axonal
 # by default, and with "pre" before "post" a pair in one step counts once, as here.
 
 NEST_PAIRS = {"a_plus": 0.05, "a_minus": 0.055, "tau_plus": 15.0, "tau_minus": 30.0, **DENDRITE}
@@ -68,8 +69,6 @@ def table(simulator):
 @functools.cache
 def ours(simulator):
     """Return the spikes, and the weights after each step by rule, of all its rules at once: of 12 synapses each."""
-    import importlib.util
-
     spec = importlib.util.spec_from_file_location("reference_trains", REFERENCE / "trains.py")
     trains = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(trains)
@@ -241,7 +240,7 @@ def test_triplets_depend_on_the_rate_as_in_visual_cortex():
         plasticity = ready.triplet_stdp()
         events = sorted((1000 / rate * k + (lag if post else 0), post) for k in range(60) for post in (False, True))
         w, now, params = 0.0, 0.0, Values(**plasticity.params)
-        values = {name: 0.0 for name in (*plasticity.pre, *plasticity.post)}
+        values = dict.fromkeys((*plasticity.pre, *plasticity.post), 0.0)
         traces = {**plasticity.pre, **plasticity.post}
         for time, post in events:
             values = {name: value * np.exp((now - time) / traces[name].tau) for name, value in values.items()}
