@@ -101,6 +101,11 @@ def eprop(
         {'hidden->out.syn': (5,)}
     """
     plan = sim if isinstance(sim, Plan) else _plan(sim)
+    if plan.plastic:
+        raise NetworkError(
+            f"eprop: synapses of {', '.join(plan.plastic_by_name)} change by rules of their own; build a network "
+            "without plasticity=, or differentiate simulate"
+        )
     steps = checked_count("steps", steps)
     check_names(plan, params)
     with jax.enable_x64(plan.dtype == "float64"):

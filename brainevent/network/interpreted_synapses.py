@@ -12,7 +12,7 @@ from ..scalar.interpret import interpret
 from ..scalar.synapse import DECAYED, DELIVERED, SPIKED, TracedSynapseRule, forms_of_synapses
 from .plan.plan import Plan
 from .plan.plastic import SPIKE, PlasticPlan
-from .plan.plasticity import TracePlan
+from .plan.plasticity import TracePlan, called_by
 from .run.finite import SynapseFault
 from .state import NetworkState
 
@@ -66,7 +66,7 @@ class PlasticStep:
             self._on_pre(spikes, carried, reached, post)
         for event, rule in plastic.rules.on_post:
             acts = self._of_target(event, events)[self.post_row, self.targets]
-            self._call(f"on_post[{event!r}]", rule, np.flatnonzero(acts), post)
+            self._call(called_by(event), rule, np.flatnonzero(acts), post)
         if plastic.rules.post:
             self._spiked("post", plastic.rules.post, self._of_target(SPIKE, events))
         for steps, rule in plastic.rules.every:

@@ -59,8 +59,8 @@ class PlasticPlan:
 
     @cached_property
     def distinct(self) -> Array:
-        """The different delays, in steps and in order: int64."""
-        return np.unique(self.delays).astype(np.int64)
+        """The different delays, in steps and in order: int64; none without synapses."""
+        return np.unique(self.delays[: self.entries]).astype(np.int64)
 
     @cached_property
     def which(self) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ...scalar.primitives import flushed
 from ..description.units import plain
 from ..description.values import Values
 from .distribution import Distribution
@@ -67,7 +68,7 @@ def plastic_plan(wiring: Wiring, rules: PlasticRules, seed: int, parts: int, dty
         synapses.starts,
         synapses.targets,
         synapses.delays,
-        np.clip(weights, *rules.bounds).astype(dtype),
+        flushed(np.clip(weights, *rules.bounds).astype(dtype)),
         {},
         rules,
         wiring.shape,
@@ -77,7 +78,7 @@ def plastic_plan(wiring: Wiring, rules: PlasticRules, seed: int, parts: int, dty
     assert projection.plasticity is not None
     states = {}
     for name, value in projection.plasticity.state.items():
-        states[name] = _state(wiring, found, name, value, chosen, seed, dtype)
+        states[name] = flushed(_state(wiring, found, name, value, chosen, seed, dtype))
     return dataclasses.replace(found, states=states)
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError, RuleError, did_you_mean
+from ...scalar.primitives import flushed
 from ...scalar.synapse import TracedSynapseRule, trace_synapse
 from ...scalar.trace import TracedRule
 from ..description.plasticity import Plasticity, Trace
 from ..description.populations import Projection
 from ..description.units import plain, unit_of
 
-__all__ = ["PlasticRules", "TracePlan", "plastic_rules"]
+__all__ = ["PlasticRules", "TracePlan", "called_by", "plastic_rules"]
 
 _STEP = "dt"
 _NEAR = 1e-6  # of a step, and of the number of steps
@@ -60,13 +61,18 @@ class PlasticRules:
     def all(self) -> list[tuple[str, TracedSynapseRule]]:
         """All rules by what calls them, in the order in which they are called within a step."""
         found = [("on_pre", self.on_pre)] if self.on_pre is not None else []
-        found += [("on_post" if event == "spike" else f"on_post[{event!r}]", rule) for event, rule in self.on_post]
+        found += [(called_by(event), rule) for event, rule in self.on_post]
         return found + [(f"every {steps} steps", rule) for steps, rule in self.every]
 
     @property
     def largest(self) -> float:
         """The largest |weight|."""
         return max(map(abs, self.bounds))
+
+
+def called_by(event: str) -> str:
+    """Return what calls a rule for an event of the target, in words."""
+    return "on_post" if event == "spike" else f"on_post[{event!r}]"
 
 
 def plastic_rules(
@@ -186,7 +192,10 @@ def _steps(where: str, ms: float, dt: float) -> int:
 def _traces(given: Any, dt: float, dtype: str) -> tuple[TracePlan, ...]:
     of = np.dtype(dtype).type
     traces = {name: one for name, one in given.items() if isinstance(one, Trace)}
-    return tuple(TracePlan(name, of(dt / one.tau), of(one.add), one.nearest) for name, one in traces.items())
+    return tuple(
+        TracePlan(name, of(dt / one.tau), flushed(np.full(1, one.add, of))[0], one.nearest)
+        for name, one in traces.items()
+    )
 
 
 def _check_used(where: str, given: Plasticity, rules: Iterable[TracedSynapseRule]) -> None:

@@ -277,7 +277,14 @@ def _numbers(where: str, data: Any, unit: Any) -> Array:
 
 def _sparse(where: str, matrix: Any, shape: tuple[int, int], unit: Any) -> Listed:
     _check_shape(where, matrix.shape, shape)
-    sources, targets = (np.ascontiguousarray(np.asarray(x).reshape(-1), np.int32) for x in matrix._coordinates())
+    try:
+        places = matrix._coordinates()
+    except NotImplementedError:
+        raise NetworkError(
+            f"{where}: {type(matrix).__name__} draws its synapses again in each product; pass a description such as "
+            "connect.prob(0.1, weight=normal(1.0, 0.1)), or a matrix that stores them"
+        ) from None
+    sources, targets = (np.ascontiguousarray(np.asarray(x).reshape(-1), np.int32) for x in places)
     weights = _numbers(where, matrix.data, unit).reshape(-1)
     return Listed(sources, targets, weights, tuple(matrix._stored), ...)
 

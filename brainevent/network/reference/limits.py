@@ -16,6 +16,7 @@ from ..plan.pending import NO_SUM, beyond, fit, in_place_of, room_by_row
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
 from ..state import NetworkState
+from .params import loop_of
 from .quanta import Receptor, is_float, loads_of
 
 __all__ = ["Doubts", "check_sums", "doubts", "resolved"]
@@ -35,18 +36,11 @@ def check_sums(plan: Plan, state: NetworkState, given: Container[str]) -> None:
         dtype = sums.dtype if hasattr(sums, "dtype") else np.asarray(sums).dtype
         if dtype != np.int32 and not (is_float(sums) and jnp.promote_types(dtype, usual) == dtype):
             raise NetworkError(f"{where} {dtype}; pass quanta as int32, or as {usual}: state.with_floats({advice})")
-        if dtype == np.int32 and (name, receptor) in weights and (loop := _loop_of(sums)):
+        if dtype == np.int32 and (name, receptor) in weights and (loop := loop_of(sums)):
             raise NetworkError(
                 f"{where} int32 in a loop ({loop}), but with weights of {weights[name, receptor]} in params sums leave "
                 f"as {usual}, and a loop must not change dtypes; begin it with state.with_floats({advice})"
             )
-
-
-def _loop_of(x: Array) -> str | None:
-    """Return the name of the loop of JAX that carries a traced array; None if there is none, or JAX does not tell."""
-    frame = getattr(getattr(x, "_trace", None), "frame", None)
-    name = getattr(getattr(frame, "debug_info", None), "traced_for", None)
-    return name if name in ("fori_loop", "scan", "while_body") else None
 
 
 @dataclass(frozen=True)

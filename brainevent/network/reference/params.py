@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import jax.numpy as jnp
 import numpy as np
 
+from ..._compat import Tracer
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.plan import Plan
+from ..state import NetworkState
 
-__all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "neuron_params"]
+__all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "loop_of", "neuron_params"]
+__all__ += ["plastic_params", "with_initial_weights"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -27,7 +31,8 @@ def initial_params(plan: Plan) -> dict[str, Any]:
 
     Returns:
         By population the parameters by name, each () or (neurons,); by projection its weights, floats (1,) if it has
-        one for all, else (entries,) in the order of the plan, in the unit of what arrives.
+        one for all, else (entries,) in the order of the plan, in the unit of what arrives; by plastic projection the
+        weights of the build, as "weights", and the parameters of its rules.
 
     Examples:
         >>> from brainevent.network.plan.plan import Plan
@@ -37,7 +42,8 @@ def initial_params(plan: Plan) -> dict[str, Any]:
     weights = {
         s.name: s.weights.astype(plan.dtype) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
     }
-    return {**{p.name: dict(p.params) for p in plan.populations}, **weights}
+    plastic = {one.name: {"weights": one.weights[one.order], **one.rules.params} for one in plan.plastic}
+    return {**{p.name: dict(p.params) for p in plan.populations}, **weights, **plastic}
 
 
 def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
@@ -50,6 +56,50 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
             _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
         result[p.name] |= given
     return result
+
+
+def plastic_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
+    """Return all parameters of plastic projections, checked."""
+    result = {one.name: dict(one.rules.params) for one in plan.plastic}
+    for one in plan.plastic:
+        for key in [key for key in params.get(one.name, {}) if key != "weights"]:
+            value = jnp.asarray(params[one.name][key], plan.dtype)
+            _check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
+            result[one.name][key] = value
+    return result
+
+
+def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> NetworkState:
+    """Return a state with the weights of plastic synapses that `params` give; only one before step 0 takes others."""
+    synapses = dict(state.synapses)
+    for one in plan.plastic:
+        if "weights" in params.get(one.name, {}):
+            where = f"params[{one.name!r}]['weights']"
+            given = jnp.asarray(params[one.name]["weights"], plan.dtype)
+            _check_shape(where, given, ((one.entries,),))
+            before = synapses[one.name]["w"]
+            if loop := loop_of(before):
+                _refuse_weights(where, one.name, f"in a loop of JAX ({loop})")
+            known = not any(isinstance(x, Tracer) for x in (given, before, state.step))
+            if known and int(state.step) and not np.array_equal(given, before, equal_nan=True):
+                _refuse_weights(where, one.name, f"after step {int(state.step)}")
+            synapses[one.name] = {**synapses[one.name], "w": given}
+    return replace(state, synapses=synapses)
+
+
+def _refuse_weights(where: str, name: str, when: str) -> NoReturn:
+    raise NetworkError(
+        f"simulate: {where}: {when} the weights of plastic synapses are part of the state, "
+        f"state.synapses[{name!r}]['w'], and these would replace what they have become; leave them out of params, or "
+        "replace those of the state"
+    )
+
+
+def loop_of(x: Array) -> str | None:
+    """Return the name of the loop of JAX that carries a traced array; None if there is none, or JAX does not tell."""
+    frame = getattr(getattr(x, "_trace", None), "frame", None)
+    name = getattr(getattr(frame, "debug_info", None), "traced_for", None)
+    return name if name in ("fori_loop", "scan", "while_body") else None
 
 
 def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
@@ -72,13 +122,19 @@ def check_names(plan: Plan, params: Params) -> None:
     """Raise unless all populations, projections and parameters that are named exist."""
     check_mapping("params", params)
     for name in params:
-        check_name("params", name, [*(p.name for p in plan.populations), *(p.name for p in plan.projections)])
+        check_name("params", name, [*(p.name for p in plan.populations), *plan.projection_names])
     for p in plan.populations:
         own = params.get(p.name, {})
         check_mapping(f"params[{p.name!r}]", own)
         for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
             _check_plain(f"params[{p.name!r}][{key!r}]", value)
+    for one in plan.plastic:
+        own = params.get(one.name, {})
+        check_mapping(f"params[{one.name!r}]", own)
+        for key, value in own.items():
+            check_name(f"params[{one.name!r}]", key, ["weights", *one.rules.params])
+            _check_plain(f"params[{one.name!r}][{key!r}]", value)
 
 
 def check_mapping(where: str, given: Any) -> None:

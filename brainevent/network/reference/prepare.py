@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
 from ..plan.plan import Plan
-from ..state import NetworkState
+from ..state import GROUPS, NetworkState, initial_state
 from .delivery import deliveries
 from .outputs import Outputs
 from .params import check_mapping, check_name
@@ -99,4 +99,22 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
                     f"simulate: state.{where} has the shapes {found}, but this network has {expected}; "
                     "pass a state of this network"
                 )
+    _check_plastic(plan, state)
     return state
+
+
+def _check_plastic(plan: Plan, state: NetworkState) -> None:
+    """Raise unless a state has what plastic synapses need."""
+    expected = initial_state(plan) if plan.plastic else None
+    for group in GROUPS if expected is not None else ():
+        like, given = ({name: _shapes(own) for name, own in getattr(x, group).items()} for x in (expected, state))
+        for name, shapes in like.items():
+            if given.get(name) != shapes:
+                raise ShapeError(
+                    f"simulate: state.{group}[{name!r}] has the shapes {given.get(name)}, but this network has "
+                    f"{shapes}; pass a state of this network"
+                )
+
+
+def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {key: jnp.shape(array) for key, array in arrays.items()}

@@ -25,8 +25,9 @@ from .components import Runner
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
-from .params import check_names, given_weights, neuron_params
+from .params import check_names, given_weights, neuron_params, plastic_params, with_initial_weights
 from .passes import Between, Passes, passes
+from .plastic import plastic_program, run_steps
 from .prepare import check_keys, checked_count, checked_inputs, checked_keys, checked_state
 from .quanta import dtypes_after, fractional, in_quanta_of
 from .room import check_outputs
@@ -59,6 +60,11 @@ def simulate(
     Dense projections multiply them with the precision of `jax.default_matmul_precision`, which on GPUs may be lower
     than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
+
+    Of plastic synapses, weights, states and traces are in `state`, and come back changed; they are delivered as they
+    are, not rounded to quanta. Derivatives pass through the rules, but not through when they are called. `params` may
+    have, by plastic projection, parameters of its rules, and "weights", which are those before step 0: a state of a
+    later step has its own.
 
     A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
     are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
@@ -142,12 +148,16 @@ def simulate(
     def run(
         state: NetworkState,
         neurons: Mapping[str, Mapping[str, Array]],
+        rules: Mapping[str, Mapping[str, Array]],
         weights: Mapping[str, Array],
         given: Mapping[str, Array],
         keys: Mapping[str, Array],
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
+        if plan.plastic:
+            program = plastic_program(plan, outputs, {**neurons, **rules}, weights, keys, surrogate)
+            return resolved(fine, *run_steps(program, state, given, steps, every, dtypes_after(plan, floats, state)))
         network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
         after, rows = _in_chunks(network, state, given, steps, every)
         results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
@@ -160,12 +170,13 @@ def simulate(
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
         neurons, weights = neuron_params(plan, params), given_weights(plan, params)
+        rules = plastic_params(plan, params)
         plan.warn_of_rounding(weights)
-        state = checked_state(plan, in_quanta_of(plan, state))
+        state = with_initial_weights(plan, params, checked_state(plan, in_quanta_of(plan, state)))
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
-        return placed(run, asked, state)(state, neurons, weights, given, keys or {})
+        return placed(run, asked, state)(state, neurons, rules, weights, given, keys or {})
 
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:

@@ -69,7 +69,7 @@ class PlasticSynapses:
     def sent(
         self, parts: PlasticParts, params: Arrays, neurons: Trees, now: Array, spikes: Array
     ) -> tuple[PlasticParts, Array]:
-        """Let spikes (sources,) of this step act at the dendrite; return what they deliver, by delay: (rows, targets)."""
+        """Let spikes (sources,) of this step act at the dendrite; return what they deliver: (delays, targets)."""
         source, target = self.plastic.source, self.plastic.target
         carried = {name: neurons[source][state][None] for name, state in self.plastic.rules.carried}
         sums = self._amounts(parts, spikes[None])

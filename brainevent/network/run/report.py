@@ -12,6 +12,7 @@ from ..._html import document, paragraph, table
 from ...bench.words import columns, short
 from ..plan.connections import span
 from ..plan.plan import Plan, PopulationPlan
+from ..plan.plastic import PlasticPlan
 from ..plan.projections import ProjectionPlan
 
 __all__ = ["Text", "in_bytes", "reported"]
@@ -50,7 +51,7 @@ def reported(
 
     `replaced` says which weights were set, and `beside` how several such networks run.
     """
-    entries = sum(p.entries for p in plan.projections)
+    entries = sum(p.entries for p in (*plan.projections, *plan.plastic))
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
     head = (
@@ -61,6 +62,7 @@ def reported(
     )
     head += "".join(f"\n{line}" for line in (placement, replaced, beside) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
+    head += "".join(f"\n{_rules(one)}" for one in plan.plastic)
     tables = [part for part in (_populations(plan), _synapses(plan), _receptors(plan)) if len(part.rows) > 1]
     text = "\n\n".join([head, *(columns(part.rows, right=part.right) for part in tables)])
     shown = "".join(table(part.rows[0], part.rows[1:], right=part.right) for part in tables)
@@ -96,6 +98,13 @@ def _repeated(plan: Plan, names: tuple[str, ...]) -> str:
     )
 
 
+def _rules(plastic: PlasticPlan) -> str:
+    """Return what changes the synapses of a projection."""
+    rules = ", ".join(f"{called} {rule.name}" for called, rule in plastic.rules.all)
+    delays = f"; delays are those of the {plastic.rules.delay_at}"
+    return f"synapses of {plastic.name} are plastic: {rules}{delays}"
+
+
 def _populations(plan: Plan) -> _Table:
     rows: list[tuple[str, ...]] = [("population", "neurons", "rule", "states", "random", "memory")]
     for p in plan.populations:
@@ -110,6 +119,7 @@ def _synapses(plan: Plan) -> _Table:
         ("projection", "synapses", "per source", "weights", "delays (ms)", "memory", "bytes a synapse")
     ]
     rows += [_projection(plan, projection) for projection in plan.projections]
+    rows += [_plastic(plan, one) for one in plan.plastic]
     return _Table(rows, (1, 2))
 
 
@@ -127,6 +137,20 @@ def _projection(plan: Plan, projection: ProjectionPlan) -> tuple[str, ...]:
         span(*(end * plan.dt for end in projection.delays)),
         in_bytes(projection.nbytes),
         short(projection.nbytes / entries, 3),
+    )
+
+
+def _plastic(plan: Plan, plastic: PlasticPlan) -> tuple[str, ...]:
+    low, high = plastic.rules.bounds
+    delays = plastic.distinct
+    return (
+        plastic.name,
+        str(plastic.entries),
+        short(plastic.entries / plastic.sizes[0], 3),
+        f"{span(low, high)} ({plastic.weights.dtype}, plastic)",
+        span(delays[0] * plan.dt, delays[-1] * plan.dt) if plastic.entries else "-",
+        in_bytes(plastic.nbytes),
+        short(plastic.nbytes / plastic.entries, 3) if plastic.entries else "-",
     )
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from ...scalar.form import Assign, Form, Line, Loop, Name
 from ...scalar.numba_text import numba_text
+from ...scalar.synapse import TracedSynapseRule
 from ...scalar.trace import TracedRule
 from ..engine import Engine
 from ..engines import engine_name
 from ..plan.plan import Plan, PopulationPlan
+from ..plan.plastic import PlasticPlan
 from ..plan.replaced import Weights
 from ..training.rules import in_training
 from .report import Text, reported
@@ -62,7 +64,7 @@ class Shown:
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
-        synapses = sum(projection.entries for projection in self.plan.projections)
+        synapses = sum(projection.entries for projection in (*self.plan.projections, *self.plan.plastic))
         backend, units = engine_name(self.engine), self._where()[0]
         return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
 
@@ -95,7 +97,29 @@ def explained(plan: Plan, backend: str) -> str:
             groups.append((population.rule, [population]))
         else:
             same.append(population)
-    return "\n\n".join(_rule_text(rule, [p.name for p in members], backend) for rule, members in groups)
+    texts = [_rule_text(rule, [p.name for p in members], backend) for rule, members in groups]
+    texts += [_synapse_text(one, called, rule, backend) for one in plan.plastic for called, rule in one.rules.all]
+    return "\n\n".join(texts)
+
+
+def _synapse_text(plastic: PlasticPlan, called: str, rule: TracedSynapseRule, backend: str) -> str:
+    """Return the text of a rule of synapses."""
+    low, high = plastic.rules.bounds
+    names = ", ".join(f"{name.text} {name.dtype}" for name in rule.form.inputs)
+    results = zip(["w", *plastic.rules.states], _results(rule.form), strict=True)
+    return "\n".join(
+        [
+            f"rule {rule.name} of projection {plastic.name}, called {_when(called)}, run by {backend!r}",
+            f"  reads: {names}",
+            f"  weights are clipped to {low:g} to {high:g}; delays are those of the {plastic.rules.delay_at}",
+            *_body(rule.form),
+            f"returns {', '.join(f'{name}={value}' for name, value in results)}",
+        ]
+    )
+
+
+def _when(called: str) -> str:
+    return called if called.startswith("every") else f"by {called}"
 
 
 def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
@@ -106,7 +130,7 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
         *(f"  {what}: {_inputs(names)}" for what, names in _kinds(rule) if names),
         f"  {_random(rule)}",
     ]
-    body = [text for source, lines in _by_source(form.lines) for text in _source_text(form, source, lines)]
+    body = _body(form)
     names = [*(name.text.removeprefix("s_") for name in rule.states), "spike"]
     results = (f"{name}={value}" for name, value in zip(names, _results(form), strict=True))
     tail = [f"returns {', '.join(results)}"]
@@ -116,6 +140,11 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
     if backend == "numba":
         tail.append(f"gradients: {in_training(rule)}")
     return "\n".join([*head, *body, *tail])
+
+
+def _body(form: Form) -> list[str]:
+    """Return the lines of a form, below those of the user's rule."""
+    return [text for source, lines in _by_source(form.lines) for text in _source_text(form, source, lines)]
 
 
 def _kinds(rule: TracedRule) -> tuple[tuple[str, tuple[Name, ...]], ...]:
