@@ -222,7 +222,7 @@ def bcm() -> Drawing:
         first = (t // 200 % 2 == 0)[:, None]
         return np.where(np.hstack([first, ~first]), 40.0, 2.0)
 
-    weights, times = grouped(ready.bcm(eta=0.0004, tau_slow=3000.0, w_max=2.0), 60_000, in_turn, 1.2)
+    weights, times = grouped(ready.bcm(eta=0.0015, tau_slow=1500.0, w_max=2.0), 60_000, in_turn, 0.9)
     t = 0.1 * np.arange(len(weights))
     first = times // 200 % 2 == 0
     rates = []
