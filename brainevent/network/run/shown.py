@@ -131,7 +131,7 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
         f"  {_random(rule)}",
     ]
     body = _body(form)
-    names = [*(name.text.removeprefix("s_") for name in rule.states), "spike"]
+    names = [*(name.text.removeprefix("s_") for name in rule.states), *rule.events, *(["value"] if rule.value else [])]
     results = (f"{name}={value}" for name, value in zip(names, _results(form), strict=True))
     tail = [f"returns {', '.join(results)}"]
     if form.functions:
