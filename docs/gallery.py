@@ -73,6 +73,14 @@ PROGRAMS = {
             "Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network", (2,)
         ),
         Program(
+            "Triplets of spikes", "plasticity-rules.md#triplet-stdp", "Plasticity that depends on rates, as measured.",
+            "plasticity-rules/triplet-stdp",
+        ),
+        Program(
+            "Reward", "plasticity-rules.md#reward-stdp", "Synapses wait for dopamine.",
+            "plasticity-rules/reward-stdp", (1, 2, 3),
+        ),
+        Program(
             "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses that tire and recover.",
             "neuron-models/tsodyks-markram",
         ),

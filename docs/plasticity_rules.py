@@ -25,7 +25,7 @@ def told(s: Any, arriving: Any, p: Any) -> Any:
 def pairs(rules: Mapping[str, be.Plasticity], spikes: Sequence[Any], weights: Any, every: int = 0) -> dict[str, Any]:
     """Return the weights of synapses between neurons that are told to spike, by rule: at the end, or each few steps.
 
-    `spikes` are the times in ms of all sources and of all targets, each of which has one synapse with a delay of a step.
+    `spikes` are the times in ms of all sources and of all targets, with one synapse each and a delay of one step.
     """
     size, steps = len(weights), round(max(max(row) for each in spikes for row in each) / DT) + 3
     a, b = (be.Population(name, size, told, {"got": 0.0}) for name in "ab")
@@ -181,7 +181,9 @@ def reward_stdp() -> Drawing:
     rule = ready.reward_stdp(a_plus=0.4, a_minus=0.5, interval=DT, w_max=1.0)
     joined = be.Projection(a, b, np.diag([0.5, 0.5, 0.5]), "syn", DT, "plastic", rule)
     spikes = [[300.0], [300.0], [300.0]], [[310.0], [290.0], [2400.0]]
-    inputs = {f"{name}.spikes": be.models.spike_input(each, steps, dt=DT) for name, each in zip("ab", spikes, strict=True)}
+    inputs = {
+        f"{name}.spikes": be.models.spike_input(each, steps, dt=DT) for name, each in zip("ab", spikes, strict=True)
+    }
     inputs["b.reward"] = np.where(np.arange(steps)[:, None] == 1500 / DT, 0.01, 0.0).astype(np.float32)
     labels = ["plastic.w", "plastic.c", "b.dopamine"]
     result = be.Network([a, b], [joined], dt=DT).build().run(steps, record=labels, inputs=inputs)
@@ -201,7 +203,7 @@ def reward_stdp() -> Drawing:
 
 
 def grouped(rule: be.Plasticity, ms: float, rate_of: Callable[[Any, Any], Any], weight: float, **neuron: Any) -> Any:
-    """Return weights, (rows, 2, 20) each 100 ms, of two groups of sources with rates by step, and spikes of a target."""
+    """Return weights (rows, 2, 20) each 100 ms, of two groups of sources with given rates, and spikes of a target."""
     steps = round(ms / DT)
     rng = np.random.default_rng(1)
     rates = np.repeat(rate_of(DT * np.arange(steps), rng), 20, axis=1)

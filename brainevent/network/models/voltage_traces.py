@@ -11,10 +11,17 @@ import jax.numpy as jnp
 from ...errors import NetworkError, did_you_mean
 from ..description.populations import Population
 from .drive import step_of
-from .physical import Physical, Value, rise
-from .watch import watched
+from .physical import Physical, Value, by_name, rise
+from .watch import Watch, watched
 
 __all__ = ["voltage_traces"]
+
+_UNITS = by_name(
+    {
+        "mV": "v_minus v_plus above_minus above_plus above theta_minus theta_plus trace_peak",
+        "1": "trace_minus trace_plus trace_width peak_steps",
+    }
+)
 
 
 def voltage_traces(
@@ -72,6 +79,26 @@ def voltage_traces(
     tau_minus, tau_plus = read.positive("ms", tau_minus=tau_minus, tau_plus=tau_plus)
     (width,) = read.steps(width=width)
 
+    first = theta_minus if start is None else start
+    return watched(
+        population,
+        _watch(v),
+        state={"v_minus": first, "v_plus": first, "above_minus": 0.0, "above_plus": 0.0, "above": 0.0, "peak_steps": 0},
+        params={
+            "trace_minus": rise(read.dt, tau_minus),
+            "trace_plus": rise(read.dt, tau_plus),
+            "theta_minus": theta_minus,
+            "theta_plus": theta_plus,
+            "trace_peak": peak,
+            "trace_width": width,
+        },
+        units=_UNITS,
+    )
+
+
+def _watch(v: str) -> Watch:
+    """Return what filters the potential `v` in a step."""
+
     def watch(new: Any, spike: Any, arriving: Any, p: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         left = jnp.where(spike, p.trace_width, new.peak_steps)
         u = jnp.where(left > 0, p.trace_peak, getattr(new, v))
@@ -89,21 +116,4 @@ def voltage_traces(
         }
         return changed, {"upstate": (above > 0) & (above_plus > 0)}
 
-    first = theta_minus if start is None else start
-    return watched(
-        population,
-        watch,
-        state={"v_minus": first, "v_plus": first, "above_minus": 0.0, "above_plus": 0.0, "above": 0.0, "peak_steps": 0},
-        params={
-            "trace_minus": rise(read.dt, tau_minus),
-            "trace_plus": rise(read.dt, tau_plus),
-            "theta_minus": theta_minus,
-            "theta_plus": theta_plus,
-            "trace_peak": peak,
-            "trace_width": width,
-        },
-        units=dict.fromkeys(
-            ("v_minus", "v_plus", "above_minus", "above_plus", "above", "theta_minus", "theta_plus", "trace_peak"), "mV"
-        )
-        | dict.fromkeys(("trace_minus", "trace_plus", "trace_width", "peak_steps"), "1"),
-    )
+    return watch

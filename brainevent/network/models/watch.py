@@ -12,7 +12,7 @@ from ...errors import NetworkError
 from ..description.conductances import marked_like
 from ..description.populations import Population
 
-__all__ = ["watched"]
+__all__ = ["Watch", "watched"]
 
 Watch = Callable[[Any, Any, Any, Any], tuple[Mapping[str, Any], Mapping[str, Any]]]
 
