@@ -70,7 +70,11 @@ PROGRAMS = {
             "networks/digits", (2,), "digits",
         ),
         Program(
-            "Plasticity", "plasticity.md", "Synapses find the inputs that spike together.", "plasticity/network", (2,)
+            "Plasticity",
+            "plasticity-operators.md",
+            "Synapses find the inputs that spike together.",
+            "plasticity/network",
+            (2,),
         ),
         Program(
             "Triplets of spikes", "plasticity-rules.md#triplet-stdp", "Plasticity that depends on rates, as measured.",

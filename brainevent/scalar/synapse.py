@@ -27,6 +27,12 @@ Rule = Callable[..., Any]
 Groups = Mapping[str, Mapping[str, str]]
 KINDS = ("synapse", "pre", "post", "params")  # the records that a rule takes
 _PREFIXES = dict(zip(KINDS, ("s_", "pre_", "post_", "p_"), strict=True))
+_DECLARED = {
+    "synapse": "declare states of the synapse in state=",
+    "pre": "declare traces and states of the source in pre=",
+    "post": "declare traces of the target in post=",
+    "params": "declare parameters in params=",
+}
 DECAYED, SPIKED, DELIVERED = "decayed", "spiked", "delivered"
 
 
@@ -101,8 +107,10 @@ class _CheckedSynapse(Checked):
         try:
             return super()._jaxpr()
         except UnknownNameError as error:
-            if isinstance(error.obj, Record) and (hint := self.hints.get((error.obj._what, str(error.name)))):
-                error.args = (f"{error}; {hint}",)
+            if isinstance(error.obj, Record):
+                what = error.obj._what
+                hint = self.hints.get((what, str(error.name)), _DECLARED.get(what, ""))
+                error.args = (f"{error}; {hint}",) if hint else error.args
             raise
 
     def flat(self, *scalars: Any) -> list[Any]:

@@ -185,7 +185,7 @@ def shown(network: Any) -> str:
         for p in network.populations
     ]
     projections = [
-        (name, p.source.name, p.target.name, p.into, _how(p.connect), _delay(p.delay))
+        (name, p.source.name, p.target.name, p.into, _changing(p), _delay(p.delay))
         for name, p in zip(network.projection_names, network.projections, strict=True)
     ]
     parts = [table(("population", "neurons", "rule", "states", "parameters"), populations, right=[1])]
@@ -204,6 +204,12 @@ def _how(connect: Any) -> str:
     if type(connect).__name__ == "Connect":
         return repr(connect)
     return f"{type(connect).__name__} {getattr(connect, 'shape', '')}".rstrip()
+
+
+def _changing(projection: Projection) -> str:
+    """Return how neurons are connected, and what changes the synapses."""
+    how, plasticity = _how(projection.connect), projection.plasticity
+    return how if plasticity is None else f"{how}, {plasticity!r}"
 
 
 def _delay(delay: Any) -> str:

@@ -270,6 +270,11 @@ class Plan:
         )
 
     @property
+    def entries(self) -> int:
+        """How many synapses there are."""
+        return sum(one.entries for one in self.projections) + sum(one.entries for one in self.plastic)
+
+    @property
     def synapse_bytes(self) -> int:
         """How much memory all synapses take; those of a device without tables of rows."""
         plastic = sum(one.nbytes for one in self.plastic)

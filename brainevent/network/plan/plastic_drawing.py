@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import NetworkError
 from ...scalar.primitives import flushed
+from ..description.conductances import check_sign
 from ..description.units import plain
 from ..description.values import Values
 from .distribution import Distribution
@@ -45,6 +46,8 @@ def check_plastic(wiring: Wiring, rules: PlasticRules) -> None:
         )
     if not wiring.expected:
         return
+    target = wiring.projection.target
+    check_sign(f"{where}: plasticity: weights", target.rule, target.name, wiring.projection.into, low, high)
     first, last = wiring.weight_bounds
     near = 1e-6 * max(abs(low), abs(high))  # bounds are rounded to float32, the ends of a law are not
     if first < low - near or last > high + near:
@@ -87,20 +90,24 @@ def _placed(wiring: Wiring, seed: int, parts: int) -> tuple[SynapsePlan, Array, 
     if wiring.listed is not None:
         # The drawing sorts whole numbers: those of the list's elements.
         numbered = dataclasses.replace(wiring, weights=np.arange(max(1, wiring.listed.sources.size), dtype=np.float64))
-        synapses = placed_synapses(numbered, np.float64(1), seed, parts).synapses
-        assert isinstance(synapses, SynapsePlan)
+        synapses = _drawn(numbered, np.float64(1), seed, parts)
         chosen = np.broadcast_to(synapses.weights, synapses.targets.shape).astype(np.int64)
         return synapses, np.broadcast_to(wiring.weights, synapses.targets.shape)[chosen], chosen
     if isinstance(wiring.weights, Distribution):
         largest = wiring.largest_weight
         quantum = np.float64(2.0 ** math.ceil(math.log2(largest / _FINE)) if largest else 1.0)
-        synapses = placed_synapses(wiring, quantum, seed, parts).synapses
-        assert isinstance(synapses, SynapsePlan)
+        synapses = _drawn(wiring, quantum, seed, parts)
         return synapses, synapses.weights * quantum, None
     one = dataclasses.replace(wiring, weights=np.ones(1))
-    synapses = placed_synapses(one, np.float64(1), seed, parts).synapses
-    assert isinstance(synapses, SynapsePlan)
+    synapses = _drawn(one, np.float64(1), seed, parts)
     return synapses, np.full(synapses.targets.shape, wiring.weights[0]), None
+
+
+def _drawn(wiring: Wiring, quantum: np.floating[Any], seed: int, parts: int) -> SynapsePlan:
+    """Draw synapses with weights in whole numbers of a quantum."""
+    synapses = placed_synapses(wiring, quantum, seed, parts).synapses
+    assert isinstance(synapses, SynapsePlan)
+    return synapses
 
 
 def _state(

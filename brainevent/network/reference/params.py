@@ -14,6 +14,7 @@ from ..._compat import Tracer
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.plan import Plan
+from ..plan.plastic import PlasticPlan
 from ..state import NetworkState
 
 __all__ = ["check_mapping", "check_name", "check_names", "given_weights", "initial_params", "loop_of", "neuron_params"]
@@ -60,13 +61,24 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
 
 def plastic_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
     """Return all parameters of plastic projections, checked."""
-    result = {one.name: dict(one.rules.params) for one in plan.plastic}
+    result: dict[str, dict[str, Array]] = {one.name: dict(one.rules.params) for one in plan.plastic}
     for one in plan.plastic:
         for key in [key for key in params.get(one.name, {}) if key != "weights"]:
             value = jnp.asarray(params[one.name][key], plan.dtype)
             _check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
             result[one.name][key] = value
     return result
+
+
+def _check_known_weights(where: str, plastic: PlasticPlan, given: Array) -> None:
+    """Raise if initial weights that are known are not within the bounds of a plastic projection."""
+    low, high = plastic.rules.bounds
+    if not isinstance(given, Tracer) and (wrong := ~((given >= low) & (given <= high))).any():
+        place = int(np.flatnonzero(wrong)[0])
+        raise NetworkError(
+            f"simulate: {where}: element [{place}] is {given[place]:g}, outside of low={low:g} to high={high:g} of its "
+            "plasticity; pass weights within them"
+        )
 
 
 def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> NetworkState:
@@ -77,6 +89,7 @@ def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> Net
             where = f"params[{one.name!r}]['weights']"
             given = jnp.asarray(params[one.name]["weights"], plan.dtype)
             _check_shape(where, given, ((one.entries,),))
+            _check_known_weights(where, one, given)
             before = synapses[one.name]["w"]
             if loop := loop_of(before):
                 _refuse_weights(where, one.name, f"in a loop of JAX ({loop})")

@@ -139,16 +139,12 @@ def simulate(
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
-    if surrogate is not None and not callable(surrogate):
-        raise NetworkError(
-            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
-        )
+    _check_surrogate(surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
 
     def run(
         state: NetworkState,
         neurons: Mapping[str, Mapping[str, Array]],
-        rules: Mapping[str, Mapping[str, Array]],
         weights: Mapping[str, Array],
         given: Mapping[str, Array],
         keys: Mapping[str, Array],
@@ -156,7 +152,7 @@ def simulate(
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
         if plan.plastic:
-            program = plastic_program(plan, outputs, {**neurons, **rules}, weights, keys, surrogate)
+            program = plastic_program(plan, outputs, neurons, weights, keys, surrogate)
             return resolved(fine, *run_steps(program, state, given, steps, every, dtypes_after(plan, floats, state)))
         network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
         after, rows = _in_chunks(network, state, given, steps, every)
@@ -169,14 +165,20 @@ def simulate(
     check_outputs(plan, asked, steps, (state, params, inputs, keys))
     with jax.enable_x64(plan.dtype == "float64"):
         given = checked_inputs(plan, inputs or {}, steps)
-        neurons, weights = neuron_params(plan, params), given_weights(plan, params)
-        rules = plastic_params(plan, params)
+        neurons, weights = neuron_params(plan, params) | plastic_params(plan, params), given_weights(plan, params)
         plan.warn_of_rounding(weights)
         state = with_initial_weights(plan, params, checked_state(plan, in_quanta_of(plan, state)))
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
-        return placed(run, asked, state)(state, neurons, rules, weights, given, keys or {})
+        return placed(run, asked, state)(state, neurons, weights, given, keys or {})
+
+
+def _check_surrogate(surrogate: Any) -> None:
+    if surrogate is not None and not callable(surrogate):
+        raise NetworkError(
+            f"simulate: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
+        )
 
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:

@@ -93,7 +93,7 @@ def read_checkpoint(
             raise CheckpointError(f"{where}: the array step is missing: the file is damaged; pass another one")
         step = members.small("step")
         neurons, arriving = members.tree("neurons", like.neurons), members.tree("arriving", like.arriving)
-        plastic = {group: members.tree(group, getattr(like, group)) for group in GROUPS}
+        plastic: dict[str, Any] = {group: members.tree(group, getattr(like, group)) for group in GROUPS}
         params = {} if different else members.tree("params", plan.params)
     try:
         state = checked_state(plan, NetworkState(step, neurons, arriving, **plastic), where)

@@ -51,7 +51,7 @@ def reported(
 
     `replaced` says which weights were set, and `beside` how several such networks run.
     """
-    entries = sum(p.entries for p in (*plan.projections, *plan.plastic))
+    entries = plan.entries
     neurons = sum(p.size for p in plan.populations)
     held = plan.synapse_bytes, sum(_nbytes(plan, p) for p in plan.populations)
     head = (

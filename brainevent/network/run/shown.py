@@ -64,7 +64,7 @@ class Shown:
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
-        synapses = sum(projection.entries for projection in (*self.plan.projections, *self.plan.plastic))
+        synapses = self.plan.entries
         backend, units = engine_name(self.engine), self._where()[0]
         return f"Simulation({neurons} neurons, {synapses} synapses, at step {self.steps}, {backend} on {units})"
 

@@ -186,6 +186,7 @@ class _Worker:
         """Return an engine with an element in it: the last one, if it differs in nothing that cannot be set."""
         engine, plan = self._engine, element.plan
         same = engine is not None and engine.plan.quanta == plan.quanta and engine.plan.synapses is plan.synapses
+        same = same and engine is not None and engine.plan.plastic is plan.plastic
         keyed = engine is not None and [p.key for p in engine.plan.populations] == [p.key for p in plan.populations]
         if engine is not None and same and not keyed and isinstance(engine, Keyed):
             engine.set_keys(plan)

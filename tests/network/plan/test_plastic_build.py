@@ -118,7 +118,10 @@ WRONG = {
         {"on_pre": lambda w, s, pre, post, p: w * post.vv + post.y},
         r"reads post\.vv, but post has no 'vv'",
     ),
-    "guess": ({"on_post": lambda w, s, pre, post, p: w + pre.xx}, r"pre has no 'xx'; did you mean 'x'"),
+    "guess": (
+        {"on_post": lambda w, s, pre, post, p: w + pre.xx},
+        r"pre has no 'xx'; did you mean 'x'.*declare traces and states of the source in pre=",
+    ),
     "not declared": (
         {"on_post": lambda w, s, pre, post, p: w + pre.u},
         r"reads pre\.u, but pre has no 'u'.*; declare it: pre=dict\(u='u'\)",
@@ -129,9 +132,9 @@ WRONG = {
     ),
     "parameter": (
         {"on_post": lambda w, s, pre, post, p: w * p.eta},
-        r"reads p\.eta, but params has no 'eta'; names: dt",
+        r"reads p\.eta, but params has no 'eta'; names: dt; declare parameters in params=",
     ),
-    "synapse": ({"on_post": lambda w, s, pre, post, p: (w, s.replace(c=1.0))}, r"synapse has no 'c'"),
+    "synapse": ({"on_post": lambda w, s, pre, post, p: (w, s.replace(c=1.0))}, r"synapse has no 'c'.*declare states"),
 }
 
 
@@ -242,8 +245,11 @@ def test_weights_that_do_not_fit():
         NetworkError, match=r"a weight for each synapse, but those of this CSR share one; pass a matrix with"
     ):
         built(be.CSR(jnp.ones(1), np.array([0, 1, 2]), np.array([0, 3, *[3] * 11]), shape=(12, 9)))
-    for kind in (be.connect.prob(0.5, weight=0.5), be.connect.all_to_all(weight=0.5)):
-        np.testing.assert_array_equal(built(kind).plastic[0].weights, np.float32(0.5))
+    for weight in (0.5, 0.0, 1.0):
+        for kind in (be.connect.prob(0.5, weight=weight), be.connect.all_to_all(weight=weight)):
+            found = built(kind).plastic[0]
+            np.testing.assert_array_equal(found.weights, np.full(found.entries, weight, np.float32))
+            assert found.entries > 30
 
 
 def test_sums_that_bounds_let_leave_32_bits():

@@ -121,6 +121,23 @@ def test_derivatives_with_respect_to_weights_and_parameters(where):
         assert abs(difference) > 0.1
 
 
+def test_a_batch_of_parameters_and_weights():
+    sim = network("axon").build(seed=3, backend="jax")
+    etas, first = jnp.array([0.0, 0.05]), sim.params["ab"]["weights"]
+
+    def learned(eta, scale):
+        state, _ = be.simulate(sim, sim.state, {"ab": {"eta": eta, "weights": first * scale}}, 30)
+        return state.synapses["ab"]["w"]
+
+    scales = jnp.array([1.0, 0.5])
+    found = jax.jit(jax.vmap(learned))(etas, scales)
+    for k in range(2):
+        one = network("axon").build(seed=3, backend="jax")
+        one.set("ab", eta=etas[k], weights=first * scales[k])
+        one.run(30)
+        np.testing.assert_allclose(found[k], one.connections("ab").weights, rtol=1e-4, atol=1e-6)
+
+
 def test_weights_in_params_are_those_of_a_beginning():
     sim = network("axon").build(seed=3, backend="jax")
     params = {"ab": {"weights": np.full(sim.connections("ab").weights.shape, 0.2)}}
@@ -134,6 +151,9 @@ def test_weights_in_params_are_those_of_a_beginning():
     ):
         with pytest.raises(UnknownNameError, match=words):
             be.simulate(sim, sim.state, wrong, 5)
+    beyond = {"ab": {"weights": np.full(sim.connections("ab").weights.shape, 0.6)}}
+    with pytest.raises(NetworkError, match=r"element \[0\] is 0\.6, outside of low=0 to high=0\.5"):
+        be.simulate(sim, sim.state, beyond, 5)
     with pytest.raises(NetworkError, match=r"a dictionary"):
         be.simulate(sim, sim.state, {"ab": np.zeros(3)}, 5)
 

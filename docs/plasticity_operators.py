@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the picture of docs/plasticity.md, from the program on that page: `python -m docs.plasticity`."""
+"""Draw the picture of docs/plasticity-operators.md, from its program: `python -m docs.plasticity_operators`."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from brainevent.bench.plot.picture import Picture, caption, dress
 from brainevent.bench.plot.style import THEMES, Theme
 from docs.blocks import blocks
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parent / "plasticity-operators.md"
 FOLDER = Path(__file__).parent / "_static" / "plasticity"
 SECTION = "## A network that learns\n"
 BINS = np.linspace(0, 1, 21)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network on the page of plasticity learns from any seed, and the picture beside it is of this network."""
+"""The network on the page of plasticity operators learns from any seed, and the picture there is of this network."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 mpl = pytest.importorskip("matplotlib")
-plasticity = pytest.importorskip("docs.plasticity")
+plasticity = pytest.importorskip("docs.plasticity_operators")
 
 
 @pytest.fixture(scope="module")
