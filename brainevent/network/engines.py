@@ -38,7 +38,7 @@ ENGINES = {
 }
 _DTYPES = ("float32", "float64")
 _WIDE = ("numba", "jax", "interpreted")  # that compute in float64
-_PLASTIC = ("jax", "interpreted")  # that have plastic synapses
+_PLASTIC = ("numba", "jax", "interpreted")  # that have plastic synapses
 
 
 def check_dtype(dtype: str, backend: str | None) -> None:

@@ -14,7 +14,7 @@ from ..event.room import check_room
 from .plan.plan import Plan
 from .plan.plastic import PlasticPlan
 
-__all__ = ["GROUPS", "NetworkState", "copied", "initial_state", "initial_synapses"]
+__all__ = ["GROUPS", "NetworkState", "copied", "initial_state", "initial_synapses", "initial_traces"]
 
 Array = Any
 
@@ -74,7 +74,7 @@ def initial_state(plan: Plan) -> NetworkState:
         p.name: {receptor: np.zeros((plan.rows(p.name, receptor), p.size), np.int32) for receptor in p.quanta}
         for p in plan.populations
     }
-    traces = {one.name: _no_traces(plan, one) for one in plan.plastic}
+    traces = {one.name: initial_traces(plan, one) for one in plan.plastic}
     past = {name: _no_past(plan, name) for name in plan.pasts}
     return NetworkState(np.uint32(0), neurons, arriving, plan.quanta, initial_synapses(plan), traces, past)
 
@@ -87,7 +87,7 @@ def initial_synapses(plan: Plan) -> dict[str, dict[str, Array]]:
     }
 
 
-def _no_traces(plan: Plan, plastic: PlasticPlan) -> dict[str, Array]:
+def initial_traces(plan: Plan, plastic: PlasticPlan) -> dict[str, Array]:
     """Return the traces of a plastic projection before any spike."""
     found: dict[str, Array] = {}
     rules, where = plastic.rules, f"projection {plastic.name}"

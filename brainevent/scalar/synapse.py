@@ -20,8 +20,8 @@ from .lower import Lowering, form_of
 from .record import Record
 from .trace import Checked, shown_result
 
-__all__ = ["DECAYED", "DELIVERED", "KINDS", "SPIKED", "TracedSynapseRule", "decayed", "delivered", "forms_of_synapses"]
-__all__ += ["synapse_function", "trace_synapse"]
+__all__ = ["DECAYED", "DELIVERED", "FACTOR", "KINDS", "SCALED", "SPIKED", "TracedSynapseRule", "decayed", "delivered"]
+__all__ += ["forms_of_synapses", "synapse_function", "trace_synapse"]
 
 Rule = Callable[..., Any]
 Groups = Mapping[str, Mapping[str, str]]
@@ -33,12 +33,22 @@ _DECLARED = {
     "post": "declare traces of the target in post=",
     "params": "declare parameters in params=",
 }
-DECAYED, SPIKED, DELIVERED = "decayed", "spiked", "delivered"
+DECAYED, SPIKED, DELIVERED, FACTOR, SCALED = "decayed", "spiked", "delivered", "factor", "scaled"
+
+
+def factor(steps: Any, rate: Any) -> Any:
+    """Return by which factor a trace decays in a number of steps; `rate` is dt / tau."""
+    return jnp.exp(-(steps.astype(rate.dtype) * rate))
+
+
+def scaled(value: Any, by: Any) -> Any:
+    """Return a trace that has decayed by a factor."""
+    return value * by
 
 
 def decayed(value: Any, last: Any, now: Any, rate: Any) -> Any:
     """Return a trace in step `now` that had a value after its last spike, in step `last`; `rate` is dt / tau."""
-    return value * jnp.exp(-((now - last).astype(value.dtype) * rate))
+    return scaled(value, factor(now - last, rate))
 
 
 def spiked(value: Any, last: Any, now: Any, rate: Any, add: Any) -> Any:
@@ -53,12 +63,14 @@ def delivered(w: Any, per_unit: Any) -> Any:
 
 @functools.cache
 def forms_of_synapses(dtype: str = "float32") -> Mapping[str, Form]:
-    """Return the forms of `decayed`, `spiked` and `delivered`, whose floats are of a dtype."""
+    """Return the forms of traces and of the delivery of a weight, by their names, whose floats are of a dtype."""
     step = ("uint32", "uint32")
     return {
         DECAYED: form_of(DECAYED, decayed, (dtype, *step, dtype)),
         SPIKED: form_of(SPIKED, spiked, (dtype, *step, dtype, dtype)),
         DELIVERED: form_of(DELIVERED, delivered, (dtype, dtype)),
+        FACTOR: form_of(FACTOR, factor, ("uint32", dtype)),
+        SCALED: form_of(SCALED, scaled, (dtype, dtype)),
     }
 
 

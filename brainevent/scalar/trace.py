@@ -20,6 +20,7 @@ import numpy as np
 from .. import _units as units
 from ..errors import RuleError, UnknownNameError, did_you_mean
 from .form import DTYPES, FLOATS, Form, Name, boxed, form_dtype
+from .lines import needed
 from .lower import Lowering
 from .random import Random
 from .record import Record
@@ -272,6 +273,15 @@ class TracedRule:
     def value(self) -> bool:
         """Whether spikes have a value."""
         return self.told.value
+
+    def with_events(self, events: Collection[str]) -> Form:
+        """Return the form without all events but the spike and some others."""
+        left = [k for k, event in enumerate(self.events) if event != SPIKE and event not in events]
+        if not left:
+            return self.form
+        drop = {len(self.states) + k for k in left}
+        outputs = tuple(one for k, one in enumerate(self.form.outputs) if k not in drop)
+        return replace(self.form, lines=tuple(needed(self.form.lines, outputs, ())), outputs=outputs)
 
     def outcome(self, outputs: Sequence[Any]) -> Outcome:
         """Return the outputs of the form by what they are."""

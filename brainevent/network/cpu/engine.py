@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
-from ..run.finite import check_finite
+from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
 from .memory import Memory
@@ -125,6 +125,7 @@ class NumbaEngine:
             try:
                 for step in Legs(memory, recording, stopped, alone=self._alone):
                     check_finite(self.plan, step, memory.neurons)
+                    check_synapses(step, memory.faults())
             except MemoryError:
                 if memory.torn or memory.step == recording.first:
                     raise

@@ -13,8 +13,12 @@ from ...scalar.primitives import flushed
 from ..pages import aligned
 from ..plan.bundles import Bundle, bundled_anyhow, bundles_of, sum_places
 from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
+from ..plan.plastic import PlasticPlan
+from ..run.finite import SynapseFault
 from ..state import NetworkState
 from .native import bundle_address, bundle_function, delivery_address
+from .plastic import PlasticArrays, kept_of
+from .plastic_text import ARRIVE, FINISH
 from .tables import BUNDLE, DELIVERY, FINITE, STRETCHES, Table, address, lines
 from .updates import PopulationArrays, Updates
 from .waiting import Ring, SpikeLists
@@ -41,17 +45,27 @@ class Memory:
         synapses = bundled_anyhow(plan)
         self.places, self._merged = sum_places(plan.populations, plan.parts), bundles_of(synapses)
         self._held = [one for one in synapses.held.values() if one.targets.size]
-        self._least = max((int(synapses.delays.max()) for synapses in self._held), default=0)  # steps that sums wait
+        delays = [int(synapses.delays.max()) for synapses in self._held]
+        delays += [one.pending_rows for one in plan.plastic if not one.at_axon]
+        self._least = max(delays, default=0)  # steps that sums wait
         self._until = 0  # the step before which all that was given has arrived
         self.ring = Ring(self.places, self._least)
         self.lists = {p.name: self._lists(p) for p in plan.populations}
         self.arrays = {p.name: _arrays(plan, p) for p in plan.populations}
+        self.kept = kept_of(plan)
+        for name, kept in self.kept.items():
+            kept.read(self.arrays[name].states)
         self.updates = {
-            p.name: Updates(p, self.arrays[p.name], self.lists[p.name], self.ring) for p in plan.populations
+            p.name: Updates(p, self.arrays[p.name], self.lists[p.name], self.ring, self.kept.get(p.name))
+            for p in plan.populations
         }
         self._alive: list[Any] = []  # what tables point to
         self.bundles = [(bundle_address(bundle), self._bundle(bundle)) for bundle in self._merged]
         self.deliveries = [(delivery_address(synapses), self._deliveries(synapses)) for synapses in self._held]
+        self.plastic = {
+            one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic
+        }
+        self._follow_ring()
         self.finite = [self._float_states(part) if plan.check_finite else [] for part in range(plan.parts)]
 
     @property
@@ -77,7 +91,10 @@ class Memory:
             for p in self.plan.populations
         }
         self._add_waiting(arriving)
-        return NetworkState(np.uint32(self.step), neurons, arriving, self.plan.quanta)
+        plastic = {name: one.read() for name, one in self.plastic.items()}
+        synapses, traces = ({name: parts[k] for name, parts in plastic.items()} for k in range(2))
+        past = {name: self.kept[name].past(self.step) for name in self.plan.pasts}
+        return NetworkState(np.uint32(self.step), neurons, arriving, self.plan.quanta, synapses, traces, past)
 
     @property
     def steps_left(self) -> int:
@@ -93,6 +110,15 @@ class Memory:
     def ahead(self) -> int:
         """For how many steps spikes may wait in lists."""
         return max((int(bundle.delays[-1]) for bundle in self._merged), default=0)
+
+    def faults(self) -> list[SynapseFault]:
+        """Return the first synapse of each plastic projection that its rules made infinite or NaN in the last step."""
+        return [fault for one in self.plastic.values() if (fault := one.fault()) is not None]
+
+    def plastic_calls(self, name: str) -> list[tuple[int, list[Table]]]:
+        """Return the functions of plastic projections that do one of both things, with their tables."""
+        assert name in (ARRIVE, FINISH)
+        return [(one.functions[name], one.tables) for one in self.plastic.values() if name in one.functions]
 
     @property
     def shared(self) -> list[Array]:
@@ -131,13 +157,20 @@ class Memory:
         self._use_ring(max(left, self._least))
         for name, key, rows in given:
             self.ring.write(name, key, self.step, rows)
+        for plastic in self.plastic.values():
+            plastic.load(state)
+        for name, kept in self.kept.items():
+            kept.load(state.past.get(name, {}), self.step)
 
-    def set(self, population: str, param: str, value: Array) -> None:
-        """Copy a parameter into its array."""
-        array = self.arrays[population].params[param]
+    def set(self, name: str, param: str, value: Array) -> None:
+        """Copy a parameter, of a population or of a plastic projection, into its array."""
+        if name in self.plastic:
+            self.plastic[name].set(param, value)
+            return
+        array = self.arrays[name].params[param]
         array[...] = flushed(np.asarray(value, array.dtype))
         self.fed_by = None  # new tables have no inputs
-        self.updates[population].follow_params()
+        self.updates[name].follow_params()
 
     def set_keys(self, plan: Plan) -> None:
         """Draw random numbers with the keys of a plan that differs in nothing else that native code knows."""
@@ -148,8 +181,9 @@ class Memory:
     def with_weights(self, plan: Plan, state: NetworkState) -> Memory:
         """Return the memory of a plan that differs only in weights and quanta, with a state in these."""
         other = Memory(plan)
-        for name, arrays in self.arrays.items():
-            for key, array in arrays.params.items():
+        params = {name: arrays.params for name, arrays in self.arrays.items()}
+        for name, own in (params | {name: one.params for name, one in self.plastic.items()}).items():
+            for key, array in own.items():
                 other.set(name, key, array)
         other.load(state)
         return other
@@ -178,6 +212,12 @@ class Memory:
         for _, tables in self.bundles:
             for part, table in enumerate(tables):
                 table.update(ring.words(part))
+        self._follow_ring()
+
+    def _follow_ring(self) -> None:
+        """Let plastic synapses add to the sums of the ring of now."""
+        for one in self.plastic.values():
+            one.follow_ring([self._ring_words(one.plastic, part) for part in range(self.plan.parts)])
 
     def _add_waiting(self, arriving: dict[str, dict[str, Array]]) -> None:
         """Add pending input: sums, and the weights of spikes that wait in lists."""
@@ -241,7 +281,7 @@ class Memory:
             for part in range(self.plan.parts)
         ]
 
-    def _ring_words(self, synapses: SynapsePlan, part: int) -> dict[str, int]:
+    def _ring_words(self, synapses: SynapsePlan | PlasticPlan, part: int) -> dict[str, int]:
         """Return where the sums of a part lie, and how far from there those of a target would begin with neuron 0."""
         shift = int(self.places.shifts(synapses.target, synapses.receptor)[part])
         return self.ring.words(part) | {"shift": 4 * shift}

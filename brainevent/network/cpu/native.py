@@ -13,10 +13,11 @@ from ...scalar.numba_text import numba_text
 from ..native import sources
 from ..plan.bundles import Bundle
 from ..plan.plan import SynapsePlan
+from .plastic_text import PlasticText
 from .update_text import Update
 
 __all__ = ["bundle_address", "bundle_function", "delivery_address", "drive_alone_function", "drive_function"]
-__all__ += ["drive_alone_address", "handler_address", "update_address", "worker_address"]
+__all__ += ["drive_alone_address", "handler_address", "plastic_address", "update_address", "worker_address"]
 
 
 def _made(room: str, name: str, *arguments: Any) -> Any:
@@ -53,6 +54,13 @@ def delivery_address(synapses: SynapsePlan) -> int:
     own = (None if a.size == 1 else a.dtype.type for a in (synapses.weights, synapses.delays))
     kinds = synapses.targets.dtype.type, *own
     return _address("network_delivery", f"{kinds}", 3, "on_delivery", "delivery", *kinds)
+
+
+def plastic_address(found: PlasticText) -> int:
+    """Return the address of a function of a plastic projection, of a table, a step and a word."""
+    text = numba_text(found.forms) + found.text
+    arguments = found.name, found.forms, found.text
+    return _address(f"network_{found.name}", text, 3, "on_plastic", "compiled_plastic", *arguments)
 
 
 @functools.cache

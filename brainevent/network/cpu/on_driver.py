@@ -12,7 +12,7 @@ from ...backends.numba import inner
 from ...backends.numba.floats import flush_floats, restore_floats
 from ...backends.numba.memory import acquire, array_at, call, put, release, word, yield_thread
 from .on_lists import count_of, put_count, spikes_of
-from .tables import ALONE, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
+from .tables import ALONE, FAULTY, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE
 
 __all__ = ["drive", "drive_alone"]
 
@@ -107,10 +107,20 @@ def gathered(run, step):  # type: ignore[no-untyped-def]
 
 @_compile
 def delivered(run, step):  # type: ignore[no-untyped-def]
-    """Add to the sums of a part, for later steps, what the spikes of a step send."""
+    """Add to the sums of a part, for later steps, what the spikes of a step send; change and record its synapses.
+
+    Return why all must stop.
+    """
     deliveries = word(run, RUN.deliveries)
     for k in range(word(run, RUN.projections)):
         call(word(deliveries, 2 * k), word(deliveries, 2 * k + 1), step, 0)
+    first = word(run, RUN.samples)
+    for k in range(first, first + word(run, RUN.of_synapses)):
+        sample(word(word(run, RUN.sampled), k), step)
+    for k in range(word(run, RUN.faults)):
+        if word(word(word(run, RUN.faulty), k), 0) != 0:
+            return np.int64(NOT_FINITE)
+    return np.int64(GO_ON)
 
 
 @_compile
@@ -134,7 +144,7 @@ def updated(run, step, turn):  # type: ignore[no-untyped-def]
 
 @_compile
 def stopped(stops, parts, parity):  # type: ignore[no-untyped-def]
-    """Return why some part wants all to stop."""
+    """Return why some part wants all to stop, as it said in a word of its line."""
     why = np.int64(GO_ON)
     for part in range(parts):
         why |= word(stops, LINE * part + parity)
@@ -164,7 +174,14 @@ def drive(run: Any, part: Any) -> Any:
                 turn = -1
                 break
             why = stopped(stops, parts, step & 1)
-        delivered(run, step)
+        why |= delivered(run, step)
+        if word(run, RUN.faults) != 0:
+            put(stops, LINE * part + FAULTY + (step & 1), why)
+        if word(run, RUN.faults) != 0 and parts > 1:  # no part may be ahead of one that stops
+            if not meet(word(run, RUN.meeting) + 8, word(run, RUN.abort), part, parts, turn):
+                turn = -1
+                break
+            why |= stopped(stops, parts, FAULTY + (step & 1))
     restore_floats(before)
     return turn
 
@@ -181,7 +198,7 @@ def begun(run, step):  # type: ignore[no-untyped-def]
             counts = array_at(word(record, RECORD.counts) + 4 * word(record, RECORD.low), size, np.int32)
             for k in range(size):
                 counts[k] = 0
-    for k in range(word(run, RUN.samples)):
+    for k in range(word(run, RUN.samples) + word(run, RUN.of_synapses)):
         table = word(word(run, RUN.sampled), k)
         every = word(table, SAMPLE.every)
         put(table, SAMPLE.before, (step + every - 1) // every)
@@ -210,7 +227,7 @@ def drive_alone(table: Any, turn: Any, end: Any) -> Any:
             gathered(word(runs, part), step)
             why |= updated(word(runs, part), step, turn)
         for part in range(parts):
-            delivered(word(runs, part), step)
+            why |= delivered(word(runs, part), step)
         turn += 1
         put(clock, 0, step + 1)
     restore_floats(before)

@@ -7,9 +7,9 @@ import numpy as np
 
 from ...backends.numba import inner
 from ...backends.numba.memory import array_at, put, word
-from .tables import LIST
+from .tables import KEPT, LIST
 
-__all__ = ["count_of", "put_count", "spikes_of"]
+__all__ = ["count_of", "keep_spikes", "keep_state", "put_count", "spikes_of"]
 
 _compile = inner(error_model="numpy", later=True)
 
@@ -36,3 +36,34 @@ def spikes_of(line, step, count):  # type: ignore[no-untyped-def]
     """Return the array of the neurons of a part that spiked in a step."""
     at = word(line, LIST.spikes) + word(line, LIST.stride) * (step & word(line, LIST.mask))
     return array_at(at, count, np.int32)
+
+
+@_compile
+def keep_spikes(line, step, spikes, count):  # type: ignore[no-untyped-def]
+    """Copy the spikes of a part to another list."""
+    kept = spikes_of(line, step, count)
+    for k in range(count):
+        kept[k] = spikes[k]
+    put_count(line, step, count)
+
+
+@_compile
+def keep_state(table, line, step, spikes, count):  # type: ignore[no-untyped-def]
+    """Copy a state of the neurons that spiked, by the numbers of neurons; lists of spikes at a line have as many rows."""
+    size = word(table, KEPT.size)
+    first = (step & word(line, LIST.mask)) * size
+    if word(table, KEPT.itemsize) == 8:
+        doubles, double = array_at(word(table, KEPT.state), size, np.int64), word(table, KEPT.values) + 8 * first
+        kept_doubles = array_at(double, size, np.int64)
+        for k in range(count):
+            kept_doubles[np.int64(spikes[k])] = doubles[np.int64(spikes[k])]
+    elif word(table, KEPT.itemsize) == 4:
+        values, kept = array_at(word(table, KEPT.state), size, np.int32), word(table, KEPT.values) + 4 * first
+        kept_values = array_at(kept, size, np.int32)
+        for k in range(count):
+            kept_values[np.int64(spikes[k])] = values[np.int64(spikes[k])]
+    else:
+        flags, narrow = array_at(word(table, KEPT.state), size, np.uint8), word(table, KEPT.values) + first
+        kept_flags = array_at(narrow, size, np.uint8)
+        for k in range(count):
+            kept_flags[np.int64(spikes[k])] = flags[np.int64(spikes[k])]

@@ -14,7 +14,7 @@ from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
 from ...backends.numba.memory import array_at, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms, flush
-from .on_lists import spikes_of
+from .on_lists import keep_spikes, keep_state, put_count, spikes_of
 
 __all__ = ["compiled_update"]
 
@@ -94,7 +94,12 @@ def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
 def compiled_update(forms: Sequence[Form], text: str) -> Any:
     """Return the Numba function `update(table, step, turn)` of a text; its other functions are loops over arrays."""
     scope = {"np": np, "array_at": array_at, "word": word, "spikes_of": spikes_of, "list_spikes": list_spikes}
-    scope["count_events"] = count_events
+    scope |= {
+        "count_events": count_events,
+        "keep_spikes": keep_spikes,
+        "keep_state": keep_state,
+        "put_count": put_count,
+    }
     for kind in (np.float32, np.float64):
         scope |= {f"gather_{kind.__name__}": gather_of(kind), f"add_input_{kind.__name__}": add_input_of(kind)}
     scope |= {f"be_{name}": function for name, function in compiled_forms(forms).items()}

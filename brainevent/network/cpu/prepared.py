@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ...backends.numba.uninterrupted import uninterrupted
 from ..engine import Engine, Repeated, check_whole
 from ..plan.plan import Plan
-from ..run.finite import check_finite
+from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, RecordedStep, Wanted
 from .memory import Memory
 from .recording import Recording
@@ -118,6 +118,7 @@ class PreparedRun:
                 memory.settle()
         if self._alone.why & NOT_FINITE:
             check_finite(memory.plan, memory.step - 1, memory.neurons)
+            check_synapses(memory.step - 1, memory.faults())
 
     def _given(self) -> list[Table]:
         """Return the tables of inputs, which native code checks."""

@@ -42,10 +42,17 @@ class Recording:
         }
         self.out = {label: self._empty(sample) for label, sample in wanted.samples.items()}
         self._alive: list[Array] = []  # what tables of samples point to
-        self.samples = [
-            [self._sample(sample, part, self.out[label]) for label, sample in wanted.samples.items()]
-            for part in range(parts)
-        ]
+        self.samples, self.of_synapses = (
+            [
+                [
+                    self._sample(one, part, self.out[label])
+                    for label, one in wanted.samples.items()
+                    if one.of_synapses == of
+                ]
+                for part in range(parts)
+            ]
+            for of in (False, True)
+        )
 
     def make_room(self) -> None:
         """Let there be room for the spikes of one more step, and for twice those that are there."""
@@ -126,15 +133,22 @@ class Recording:
 
     def _empty(self, sample: Sample) -> Array:
         rows = -(-self.steps // sample.every)  # at most, whichever step is the first
-        dtype = self.memory.arrays[sample.population].states[sample.state].dtype
-        return np.empty((rows, sample.neurons.size), dtype)
+        return np.empty((rows, sample.neurons.size), sample.dtype(self.memory.plan))
 
     def _sample(self, sample: Sample, part: int, out: Array) -> Table:
-        low, high = self.memory.arrays[sample.population].bounds[part : part + 2]
-        places = np.flatnonzero((sample.neurons >= low) & (sample.neurons < high)).astype(np.int64)
-        neurons = sample.neurons[places].astype(np.int64)
+        chosen = targets = sample.neurons
+        if sample.of_synapses:
+            plastic = self.memory.plan.plastic_by_name[sample.population]
+            chosen = np.arange(plastic.entries)[plastic.order][chosen]
+            targets, state = plastic.targets[chosen], self.memory.plastic[sample.population].synapses[sample.state]
+            bounds = self.memory.arrays[plastic.target].bounds
+        else:
+            arrays = self.memory.arrays[sample.population]
+            state, bounds = arrays.states[sample.state], arrays.bounds
+        low, high = bounds[part : part + 2]
+        places = np.flatnonzero((targets >= low) & (targets < high)).astype(np.int64)
+        neurons = chosen[places].astype(np.int64)
         self._alive += [places, neurons]
-        state = self.memory.arrays[sample.population].states[sample.state]
         words = {
             "every": sample.every,
             "before": sample.before(self.first),

@@ -14,8 +14,9 @@ from ...backends.numba.uninterrupted import uninterrupted
 from ..engine import Stopped, never
 from .memory import Memory
 from .native import drive_alone_function, drive_function
+from .plastic_text import ARRIVE, FINISH
 from .recording import Recording
-from .tables import ALONE, NOT_FINITE, RUN, Table, address, lines, words_of
+from .tables import ALONE, FAULTY, NOT_FINITE, RUN, Table, address, lines, words_of
 
 __all__ = ["LEG_SECONDS", "Alone", "Legs", "Runs"]
 
@@ -45,12 +46,16 @@ class Runs:
 
     def _table(self, part: int) -> Table:
         memory, recording = self.memory, self.recording
+        gathered = [*memory.bundles, *memory.plastic_calls(ARRIVE)]
+        delivered = [*memory.deliveries, *memory.plastic_calls(FINISH)]
+        samples = [*recording.samples[part], *recording.of_synapses[part]]
         lists = {
-            "deliveries": [word for f, tables in memory.deliveries for word in (f, tables[part].address)],
-            "bundled": [word for f, tables in memory.bundles for word in (f, tables[part].address)],
+            "deliveries": [word for f, tables in delivered for word in (f, tables[part].address)],
+            "bundled": [word for f, tables in gathered for word in (f, tables[part].address)],
             "records": [record.address for record in recording.records[part].values()],
-            "sampled": [table.address for table in recording.samples[part]],
+            "sampled": [table.address for table in samples],
             "finite": [table.address for table in memory.finite[part]],
+            "faulty": [one.faulty(part) for one in memory.plastic.values()] if memory.plan.check_finite else [],
         }
         words = {
             "parts": memory.plan.parts,
@@ -61,9 +66,11 @@ class Runs:
             "abort": address(self.abort),
             "stops": address(self.stops),
             "populations": len(memory.updates),
-            "projections": len(memory.deliveries),
-            "bundles": len(memory.bundles),
-            "samples": len(lists["sampled"]),
+            "projections": len(delivered),
+            "bundles": len(gathered),
+            "samples": len(recording.samples[part]),
+            "of_synapses": len(recording.of_synapses[part]),
+            "faults": len(lists["faulty"]),
             "states": len(lists["finite"]),
             "updates": address(self._updates[part]),
             **{key: self._list(values) for key, values in lists.items()},
@@ -140,7 +147,9 @@ class Legs:
 
     def _why(self, last: int) -> int:
         """Return why the last step, of a number, ended a leg."""
-        return int(np.bitwise_or.reduce(self._runs.stops[:, last & 1])) if self._alone is None else self._alone.why
+        if self._alone is not None:
+            return self._alone.why
+        return int(np.bitwise_or.reduce(self._runs.stops[:, [last & 1, FAULTY + (last & 1)]], None))
 
     def _leg(self, begin: int, end: int) -> int:
         """Run from one turn to another or to one before it; return to which."""

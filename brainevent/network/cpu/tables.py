@@ -12,9 +12,21 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "DELIVERY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE", "NO_ROOM", "RECORD", "RUN"]
+__all__ = [
+    "ALONE",
+    "BUNDLE",
+    "DELIVERY",
+    "FAULTY",
+    "FINITE",
+    "GO_ON",
+    "LINE",
+    "LIST",
+    "NOT_FINITE",
+    "NO_ROOM",
+    "RECORD",
+]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
-__all__ += ["SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
+__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
 Array = Any
 
@@ -27,13 +39,15 @@ def _places(name: str, words: str) -> Any:
 
 LINE = 8  # words of a line of cache: what different parts write is so far apart
 GO_ON, NO_ROOM, NOT_FINITE = 0, 1, 2  # why all parts stop after a step: bits
+FAULTY = 2  # in the line of a part, where reasons that come from plastic synapses are, for even and for odd steps
 
 # Of a run, the same for all parts but for their own lists of tables: lists hold addresses, one after another; those of
-# functions hold an address and a table's address each.
+# functions hold an address and a table's address each. Of all samples, those of synapses are the last ones, and are taken
+# after deliveries. `faulty` are words, one of each plastic projection, in which its rules note what is not finite.
 RUN = _places(
     "RUN",
     "parts first begin end meeting abort stops populations updates records projections deliveries bundles "
-    "bundled samples sampled states finite",
+    "bundled samples sampled of_synapses states finite faults faulty",
 )
 
 # Of a run in one thread: the tables of the runs of all parts, why it stopped, and a table of FINITE for each input.
@@ -45,6 +59,14 @@ LIST = _places("LIST", "spikes stride counts mask")
 DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask shift")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
+# Of a plastic projection and part, then those that its text needs: `into` says where the synapses of a target are in
+# `entries`, and `origins` are their sources.
+PLASTIC = _places(
+    "PLASTIC",
+    "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask shift "
+    "per_unit faulty",
+)
+KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population
 SAMPLE = _places("SAMPLE", "every before itemsize chosen neurons places state out row")
 FINITE = _places("FINITE", "state size itemsize")

@@ -10,6 +10,7 @@ from typing import Any
 from ...scalar.form import Form, Name
 from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.plan import PopulationPlan
+from ..plan.plastic import SPIKE, Past
 from .tables import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]
@@ -55,6 +56,10 @@ class _Block:
         first = len(self.words)
         self.words += words
         return [f"word(table, {first + k})" for k in range(len(words))]
+
+    def place_of(self, word: str) -> str:
+        """Return how the text reads a word of the table that is there."""
+        return f"word(table, {self.words.index(word)})"
 
     def room(self, itemsize: int) -> str:
         """Return the address of scratch for one block."""
@@ -157,14 +162,36 @@ def _drawn(block: _Block, drawn: Sequence[PoissonDraw]) -> list[str]:
     return functions
 
 
-def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collection[str] = ()) -> Update:
+def _kept(block: _Block, kept: Past) -> tuple[list[str], list[str]]:
+    """Let the loop list events that plastic synapses need; return what stands before all blocks and after them."""
+    before, after = [], []
+    for event in kept.events:
+        (line,) = block.place(f"kept:{event}")
+        if event == SPIKE:
+            after.append(f"keep_spikes({line}, step, spikes, found)")
+            continue
+        at, flags = block.room(1), f"flags_{event}"
+        before += [f"found_{event} = np.int64(0)", f"spikes_{event} = spikes_of({line}, step, size)"]
+        block.prepared += [f"{flags}_at = {at}", f"{flags} = array_at({flags}_at, count, np.bool_)"]
+        after.append(f"put_count({line}, step, found_{event})")
+    for state in kept.states:
+        table, line = block.place(f"kept_state:{state}")[0], block.place_of(f"kept:{SPIKE}")
+        after.append(f"keep_state({table}, {line}, step, spikes, found)")
+    return before, after
+
+
+def update_of(
+    population: PopulationPlan, params: Mapping[str, Any], fed: Collection[str] = (), kept: Past | None = None
+) -> Update:
     """Return the update of a population with parameters, by the names of its form, some of its receptors fed by inputs.
 
-    The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is.
+    The values of parameters are not part of it, but whether Poisson numbers have a mean of at most 64 is. What is
+    `kept` is what plastic synapses need.
     """
     rule = population.rule
     scalars = {name: value for name, value in params.items() if value.ndim == 0}
-    form, drawn = split(rule.form, scalars)
+    events = [event for event in rule.events if event == SPIKE or (kept is not None and event in kept.events)]
+    form, drawn = split(rule.with_events(events), scalars)
     block = _Block(UPDATE._fields)
     flags = block.room(1)
     _states(block, rule.states)
@@ -173,14 +200,20 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collec
     _params(block, rule.params, [name.text in scalars for name in rule.params])
     _random(block, rule.random)
     functions = _drawn(block, drawn)
-    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags"])
+    own = [f"flags_{event}" for event in events[1:]]
+    lines, call = block.loop("run", form, [*(name.text for name in rule.states), "flags", *own])
+    before, after = ([], []) if kept is None else _kept(block, kept)
+    block.setup += before
     block.prepared += [f"flags = array_at({flags}, count, np.bool_)", call]
     block.prepared.append(f"found = list_spikes({flags}, count, low + start, spikes, found)")
+    for event in events[1:]:
+        arguments = f"flags_{event}_at, count, low + start, spikes_{event}, found_{event}"
+        block.prepared.append(f"found_{event} = list_spikes({arguments})")
     forms = (form, *(one.uniform for one in drawn))
-    return Update(_written(block, functions + lines), forms, tuple(block.words), drawn, block.scratch)
+    return Update(_written(block, functions + lines, after), forms, tuple(block.words), drawn, block.scratch)
 
 
-def _written(block: _Block, functions: Sequence[str]) -> str:
+def _written(block: _Block, functions: Sequence[str], after: Sequence[str]) -> str:
     lines = [
         *functions,
         "def update(table, step, turn):",
@@ -191,6 +224,7 @@ def _written(block: _Block, functions: Sequence[str]) -> str:
         f"    for start in range(0, size, {BLOCK}):",
         f"        count = min({BLOCK}, size - start)",
         *(f"        {line}" for line in block.prepared),
+        *(f"    {line}" for line in after),
         "    return found",
     ]
     return "\n".join(lines) + "\n"

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..plan.plan import PopulationPlan
 from .native import update_address
+from .plastic import Kept
 from .tables import UPDATE, Table, address, lines
 from .update_text import update_of
 from .waiting import Ring, SpikeLists
@@ -37,8 +38,15 @@ class PopulationArrays:
 class Updates:
     """The native update of a population for the parameters that it has now."""
 
-    def __init__(self, population: PopulationPlan, arrays: PopulationArrays, spikes: SpikeLists, ring: Ring):
-        self.population, self.arrays, self.spikes, self.ring = population, arrays, spikes, ring
+    def __init__(
+        self,
+        population: PopulationPlan,
+        arrays: PopulationArrays,
+        spikes: SpikeLists,
+        ring: Ring,
+        kept: Kept | None = None,
+    ):
+        self.population, self.arrays, self.spikes, self.ring, self.kept = population, arrays, spikes, ring, kept
         self.fed: set[str] = set()  # the receptors that get inputs, by their names in the form
         self._prepare()
 
@@ -80,7 +88,7 @@ class Updates:
 
     def _prepare(self) -> None:
         params = self._params()
-        self.update = update_of(self.population, params, self.fed)
+        self.update = update_of(self.population, params, self.fed, None if self.kept is None else self.kept.needed)
         self.address = update_address(self.update)
         parts = list(pairwise(self.arrays.bounds))
         self._scratch = [lines(self.update.scratch // 64 + 1) for _ in parts]
@@ -111,6 +119,8 @@ class Updates:
             words[f"quantum:{receptor.text}"] = address(quantum)
         for param, array in zip(rule.params, arrays.params.values(), strict=True):
             words[f"param:{param.text}"] = address(array) + (low * array.itemsize if array.ndim else 0)
+        if self.kept is not None:
+            words |= self.kept.words(part)
         return Table(self.update.words, words)
 
     def _sums(self, part: int) -> dict[str, int]:

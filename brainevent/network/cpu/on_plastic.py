@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile the text of a plastic projection, with the helpers that it calls; keep what plastic synapses need later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+
+from ...backends.numba import inner
+from ...backends.numba.floats import HARDWARE_FLUSHES
+from ...backends.numba.memory import array_at, put, word
+from ...scalar.form import Form
+from ...scalar.on_numba import compiled_forms
+from .on_lists import count_of, spikes_of
+
+__all__ = ["compiled_plastic"]
+
+_inner = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
+
+
+@_inner
+def stretch(which, begin, end, row):  # type: ignore[no-untyped-def]
+    """Return where the synapses of one delay begin and end, among those of a source in the order of delays."""
+    low, high = begin, end
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(which[middle]) < row:
+            low = middle + 1
+        else:
+            high = middle
+    first, high = low, end
+    while low < high:
+        middle = (low + high) >> 1
+        if np.int64(which[middle]) <= row:
+            low = middle + 1
+        else:
+            high = middle
+    return first, low
+
+
+def decayed_trace_of(scaled: Any, decayed: Any) -> Any:
+    """Return a function for the value of a trace now; `factors` are those of the first numbers of steps."""
+
+    @_inner
+    def decayed_trace(value, last, now, factors, rate):  # type: ignore[no-untyped-def]
+        steps = np.int64(np.uint32(now - last))
+        return scaled(value, factors[steps]) if steps < factors.size else decayed(value, last, now, rate)
+
+    return decayed_trace
+
+
+def compiled_plastic(name: str, forms: Sequence[Form], text: str) -> Any:
+    """Return the Numba function of a name in a text, of a table, a step and a word; the others are loops over arrays."""
+    scope = {"np": np, "array_at": array_at, "word": word, "put": put, "count_of": count_of, "spikes_of": spikes_of}
+    functions = compiled_forms(forms, inlined=True)
+    scope |= {f"be_{key}": function for key, function in functions.items()} | {"stretch": stretch}
+    if "decayed" in functions:
+        scope["decayed_trace"] = decayed_trace_of(functions["scaled"], functions["decayed"])
+    known = set(scope)
+    exec(compile(text, "<plasticity>", "exec"), scope)
+    found = scope.pop(name)
+    for key in scope.keys() - known - {"__builtins__"}:
+        scope[key] = _inner(scope[key])
+    return numba.njit(error_model="numpy", nogil=True)(found)

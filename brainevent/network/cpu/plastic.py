@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Kept`: what plastic synapses need of the last steps of a population; `PlasticArrays`: those of one projection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...scalar.interpret import interpret
+from ...scalar.primitives import flushed
+from ...scalar.synapse import FACTOR, forms_of_synapses
+from ..pages import aligned, untouched
+from ..plan.plan import Plan, PopulationPlan, part_bounds
+from ..plan.plastic import SPIKE, Past, PlasticPlan
+from ..plan.plasticity import TracePlan
+from ..run.finite import SynapseFault
+from ..state import NetworkState, initial_traces
+from .native import plastic_address
+from .plastic_text import ARRIVE, FINISH, plastic_text, small_of, words_of_plastic
+from .tables import KEPT, Table, address, lines
+from .waiting import SpikeLists
+
+__all__ = ["Kept", "PlasticArrays", "kept_of"]
+
+Array = Any
+_MOST_FACTORS = 2**14  # of a trace: those of longer times are computed
+
+
+def kept_of(plan: Plan) -> dict[str, Kept]:
+    """Return what plastic synapses need, by population: also of the step that has just been, unlike `Plan.pasts`."""
+    events: dict[str, set[str]] = {}
+    states: dict[str, set[str]] = {}
+    for one in plan.plastic:
+        events.setdefault(one.source, set()).add(SPIKE)
+        states.setdefault(one.source, set()).update(state for _, state in one.rules.carried)
+        own = events.setdefault(one.target, set())
+        own.update(event for event, _ in one.rules.on_post)
+        if one.rules.post:
+            own.add(SPIKE)
+    found = {}
+    for p in plan.populations:
+        if events.get(p.name):
+            rows = plan.pasts[p.name].rows if p.name in plan.pasts else 0
+            needed = Past(rows, tuple(sorted(events[p.name])), tuple(sorted(states.get(p.name, ()))))
+            found[p.name] = Kept(p, needed, plan)
+    return found
+
+
+class Kept:
+    """Lists of the events of a population in the last steps, and states of neurons in the steps of their spikes."""
+
+    def __init__(self, population: PopulationPlan, needed: Past, plan: Plan):
+        self.needed, self._past = needed, plan.pasts.get(population.name)
+        self.bounds = [int(bound) for bound in part_bounds(population.size, plan.parts)]
+        # A part that is one step ahead writes no list that another one reads.
+        self.lists = {event: SpikeLists(self.bounds, needed.rows + 2) for event in needed.events}
+        slots = len(next(iter(self.lists.values())).counts[0])
+        shape = slots, population.size
+        self.states = {state: untouched(shape, population.state[state].dtype) for state in needed.states}
+        self._now: Mapping[str, Array] = {}
+        self._tables: dict[str, Table] = {}
+
+    def read(self, states: Mapping[str, Array]) -> None:
+        """Keep what is in these arrays, the states of the population."""
+        for name, values in self.states.items():
+            now = states[name]
+            words = {"state": address(now), "values": address(values), "size": now.size, "itemsize": now.itemsize}
+            self._tables[name] = Table(KEPT._fields, words)
+
+    def words(self, part: int) -> dict[str, int]:
+        """Return what the text of an update needs."""
+        found = {f"kept:{event}": address(lists.lines[part]) for event, lists in self.lists.items()}
+        return found | {f"kept_state:{name}": table.address for name, table in self._tables.items()}
+
+    def past(self, step: int) -> dict[str, Array]:
+        """Return what is on its way before a step, as in a `NetworkState`."""
+        if self._past is None:
+            return {}
+        size, rows = self.bounds[-1], self._past.rows
+        found: dict[str, Array] = {event: np.zeros((rows, size), bool) for event in self._past.events}
+        for event, where in found.items():
+            for row in range(rows):
+                where[row, self._listed(event, step - 1 - row)] = True
+        for name in self._past.states:
+            values = self.states[name]
+            chosen = (step - 1 - np.arange(rows)) % len(values)
+            found[f"state.{name}"] = np.where(found[SPIKE], values[chosen], values.dtype.type(0))
+        return found
+
+    def load(self, past: Mapping[str, Array], step: int) -> None:
+        """Go on with what is on its way before a step."""
+        for lists in self.lists.values():
+            lists.clear()
+        for key, rows in past.items():
+            for row, values in enumerate(np.asarray(rows)):
+                if key.startswith("state."):
+                    held = self.states[key.removeprefix("state.")]
+                    held[(step - 1 - row) % len(held)] = values
+                else:
+                    self._list(key, step - 1 - row, np.flatnonzero(values))
+
+    def _listed(self, event: str, step: int) -> Array:
+        lists = self.lists[event]
+        own = zip(lists.spikes, lists.counts, strict=True)
+        return np.concatenate([spikes[step % len(spikes), : counts[step % len(counts)]] for spikes, counts in own])
+
+    def _list(self, event: str, step: int, neurons: Array) -> None:
+        lists = self.lists[event]
+        for (low, high), spikes, counts in zip(pairwise(self.bounds), lists.spikes, lists.counts, strict=True):
+            own = neurons[(neurons >= low) & (neurons < high)]
+            spikes[step % len(spikes), : own.size], counts[step % len(counts)] = own, own.size
+
+
+class PlasticArrays:
+    """Weights, states and traces of the synapses of a plastic projection, and their tables, one for each part.
+
+    Weights and states are in the order of the plan. Each part has its own traces of sources, which are the same in all.
+
+    Args:
+        plan: The network.
+        plastic: The projection.
+        kept: What is kept of its populations.
+        states: The states of its target.
+        quantum: What one unit of the sums of its receptor is worth, (1,).
+    """
+
+    def __init__(self, plan: Plan, plastic: PlasticPlan, kept: Mapping[str, Kept], states: Mapping[str, Array]):
+        self.plan, self.plastic = plan, plastic
+        self._kept, self._target = kept, states
+        small, entries = small_of(plastic), plastic.entries
+        self.synapses = {"w": _own(plastic.weights)} | {name: _own(one) for name, one in plastic.states.items()}
+        self.params = {name: np.array([value]) for name, value in plastic.rules.params.items()}
+        self._starts = np.ascontiguousarray(plastic.starts, np.int64)
+        self._targets = np.ascontiguousarray(plastic.targets)
+        self._which = None if small.which is None else plastic.which.astype(small.which)
+        into, order = plastic.incoming if plastic.at_axon or small.which is None else _by_delay(plastic)
+        self._into, self._entries = np.ascontiguousarray(into, np.int64), order.astype(small.entries)
+        self._origins = plastic.sources[order]
+        quantum = plan.population(plastic.target).quanta[plastic.receptor]
+        self._per_unit = np.array([1 / quantum], plan.dtype)
+        self._faulty = lines(plan.parts)
+        self._constants = {
+            key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in _traces(plastic)
+        }
+        self.traces = [initial_traces(plan, plastic) for _ in range(plan.parts)]
+        for others in self.traces[1:]:  # each part has targets of its own
+            others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
+        dtypes = {name: array.dtype.name for name, array in states.items()}
+        found = {
+            name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
+            for name in (ARRIVE, FINISH)
+        }
+        self.functions = {name: plastic_address(text) for name, text in found.items() if text is not None}
+        assert entries == 0 or self._into[-1] == entries
+        self.tables = [self._table(part) for part in range(plan.parts)]
+
+    def follow_ring(self, words: Sequence[Mapping[str, int]]) -> None:
+        """Add to sums of another ring: words of each part."""
+        for table, own in zip(self.tables, words, strict=True):
+            table.update(own)
+
+    def set(self, param: str, value: Array) -> None:
+        """Replace a parameter of the rules."""
+        self.params[param][...] = flushed(np.asarray(value, self.plan.dtype))
+
+    def read(self) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return copies of synapses and traces, as in a `NetworkState`."""
+        synapses = {name: np.array(array[self.plastic.order]) for name, array in self.synapses.items()}
+        return synapses, {name: array.copy() for name, array in self.traces[0].items()}
+
+    def load(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        name = self.plastic.name
+        for key, array in self.synapses.items():
+            array[self.plastic.order] = flushed(np.asarray(state.synapses[name][key], array.dtype))
+        for traces in self.traces:
+            for key, array in traces.items():
+                array[...] = state.traces[name][key]
+        self._faulty[...] = 0
+
+    def fault(self) -> SynapseFault | None:
+        """Return the first synapse that is not finite after the step that ran last, if rules made one so."""
+        bits = int(np.bitwise_or.reduce(self._faulty[:, 0]))
+        self._faulty[...] = 0
+        if not bits:
+            return None
+        called, rule = self.plastic.rules.all[(bits & -bits).bit_length() - 1]
+        for name, array in self.synapses.items():
+            bad = np.flatnonzero(~np.isfinite(array[self.plastic.order]))
+            if bad.size:
+                place = int(bad[0])
+                return SynapseFault(self.plastic, called, rule.name, name, place, array[self.plastic.order][place])
+        return None
+
+    def faulty(self, part: int) -> int:
+        """Return the address of the word in which a part notes what is not finite."""
+        return address(self._faulty[part])
+
+    def _table(self, part: int) -> Table:
+        plastic, own = self.plastic, self.traces[part]
+        words = dict.fromkeys(words_of_plastic(plastic), 0)
+        words |= {
+            "parts": self.plan.parts,
+            "part": part,
+            "sources": plastic.sizes[0],
+            "size": plastic.sizes[1],
+            "rows": plastic.distinct.size,
+            "spikes": address(self._kept[plastic.source].lists[SPIKE].lines),
+            "starts": address(self._starts),
+            "targets": address(self._targets),
+            "which": 0 if self._which is None else address(self._which),
+            "distinct": address(plastic.distinct),
+            "weights": address(self.synapses["w"]),
+            "into": address(self._into),
+            "entries": address(self._entries),
+            "origins": address(self._origins),
+            "per_unit": address(self._per_unit),
+            "faulty": self.faulty(part),
+        }
+        words |= {f"state:{name}": address(array) for name, array in self.synapses.items() if name != "w"}
+        words |= {f"param:{name}": address(array) for name, array in self.params.items()}
+        for side in ("pre", "post"):
+            words[f"last:{side}"] = address(own[side]) if side in own else 0
+        for key, (factors, constants) in self._constants.items():
+            words[f"trace:{key}"], words[f"constants:{key}"] = address(own[key]), address(constants)
+            words[f"factors:{key}"], words[f"count:{key}"] = address(factors), factors.size
+        for name, state in plastic.rules.carried:
+            words[f"carried:{name}"] = address(own[f"pre.{name}"])
+            words[f"kept:{state}"] = address(self._kept[plastic.source].states[state])
+        for word in words:
+            kind, _, name = word.partition(":")
+            if kind == "target":
+                words[word] = address(self._target[name])
+            if kind == "event":
+                words[word] = address(self._kept[plastic.target].lists[name].lines)
+        return Table(list(words), words)
+
+
+def _own(array: Array) -> Array:
+    found = aligned(array.shape, array.dtype)
+    found[...] = flushed(array)
+    return found
+
+
+def _by_delay(plastic: PlasticPlan) -> tuple[Array, Array]:
+    """Return the second index, in which the synapses of a target are in the order of delays, and each delay has a start."""
+    rows, size = plastic.distinct.size, plastic.sizes[1]
+    key = plastic.targets.astype(np.int64) * rows + plastic.which
+    return np.concatenate([[0], np.cumsum(np.bincount(key, minlength=rows * size))]), np.argsort(key, kind="stable")
+
+
+def _traces(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
+    for side, traces in (("pre", plastic.rules.pre), ("post", plastic.rules.post)):
+        for one in traces:
+            yield f"{side}.{one.name}", one
+
+
+def _factors(one: TracePlan, dtype: str) -> Array:
+    """Return by which factors a trace decays in 0, 1, ... steps, as rules compute them."""
+    steps = np.arange(_MOST_FACTORS, dtype=np.uint32)
+    (found,) = interpret(forms_of_synapses(dtype)[FACTOR], [steps, np.full(1, one.rate, dtype)])
+    return np.ascontiguousarray(found)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plastic synapses in native code, beside the interpreter, bit for bit."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import synapse_rules
+from beside_interpreter import as_tree, compare, equal
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brainevent as be
+from brainevent.errors import NotFiniteError
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.run.recorded import Sample, Wanted
+
+ALL = Wanted(("a", "b"), (), (), {})
+
+
+def triplet(where, **more):
+    """Return rules that use all there is: a state, carried states, traces of both sides, two events, and intervals."""
+    return be.Plasticity(
+        **{
+            "on_pre": lambda w, s, pre, post, p: (
+                w - p.eta * post.y * w + 0.01 * pre.u,
+                s.replace(e=0.9 * s.e + pre.x),
+            ),
+            "on_post": {
+                "spike": lambda w, s, pre, post, p: w + 0.02 * pre.x + 0.001 * s.e,
+                "upstate": lambda w, s, pre, post, p: (0.999 * w, s.replace(e=s.e + post.y - 0.1 * post.v)),
+            },
+            "every": (0.7, lambda w, s, pre, post, p: w - 0.01 * w * pre.x - 0.001 * post.y),
+            "state": {"e": be.uniform(0, 1)},
+            "params": {"eta": 0.03},
+            "pre": {"x": be.trace(20.0), "u": "u"},
+            "post": {"y": be.trace(15.0)},
+            "high": 0.5,
+            "delay_at": where,
+        }
+        | more
+    )
+
+
+def network(plasticity, delay=None, sizes=(30, 20), probability=0.3):
+    a, b = (
+        synapse_rules.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True))
+    )
+    connect = be.connect.prob(probability, weight=be.uniform(0.0, 0.3))
+    projections = [be.Projection(a, b, connect, "syn", delay, "ab", plasticity)]
+    projections += [be.Projection(b, a, connect, "syn", delay, "ba"), be.Projection(a, b, connect, "syn", 0.4, "fixed")]
+    return be.Network([a, b], projections, dt=0.1)
+
+
+@pytest.mark.parametrize(
+    ("where", "delay", "parts"),
+    [("axon", None, 1), ("axon", be.uniform(0.1, 0.9), 2), ("dendrite", 0.3, 3), ("dendrite", be.uniform(0.1, 0.9), 1)],
+)
+def test_all_that_rules_may_use(where, delay, parts):
+    engine = NumbaEngine(synapse_rules.plan_of(network(triplet(where), delay), parts))
+    before = engine.state.synapses["ab"]
+    samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
+    records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
+    after = engine.state.synapses["ab"]
+    assert sum(record.spikes["b"][0].size for record in records) > 20
+    assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
+    assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+
+
+def test_a_state_goes_from_engine_to_engine():
+    """What is on its way, and what traces remember, is in the state: half of a run by each engine."""
+    for where in ("axon", "dendrite"):
+        plans = [synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), parts) for parts in (1, 3)]
+        whole, first, second = Interpreted(plans[0]), NumbaEngine(plans[1]), NumbaEngine(plans[0])
+        whole.run(40, ALL, {})
+        first.run(23, ALL, {})
+        second.load(first.state)
+        second.run(17, ALL, {})
+        equal(second.state, whole.state)
+
+
+@settings(max_examples=1)
+@given(synapse_rules.networks(), st.sampled_from([1, 3]), st.data())
+def test_random_rules(net, parts, data):
+    check_random(net, parts, data)
+
+
+@pytest.mark.thorough  # each example compiles its rules
+@settings(max_examples=20)
+@given(synapse_rules.networks(), st.sampled_from([1, 2, 5]), st.data())
+def test_many_random_rules(net, parts, data):
+    check_random(net, parts, data)
+
+
+def check_random(net, parts, data):
+    plan = synapse_rules.plan_of(net, parts)
+    wanted, inputs = data.draw(synapse_rules.wishes(plan, 24))
+    compare(NumbaEngine(plan), (5, 19), wanted, inputs)
+
+
+def test_float64():
+    """In float64 the exponential functions of NumPy and C differ in the last bit."""
+    plan = synapse_rules.plan_of(network(triplet("axon"), 0.3), 1, dtype="float64")
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    for engine in (ours, theirs):
+        engine.run(30, ALL, {})
+    weights = ours.state.synapses["ab"]["w"]
+    assert weights.dtype == np.float64
+    np.testing.assert_allclose(weights, theirs.state.synapses["ab"]["w"], rtol=1e-13)
+
+
+def test_parameters_and_weights_are_replaced():
+    """`set` and `load` act as in the interpreter."""
+    plan = synapse_rules.plan_of(network(triplet("axon"), 0.3), 2)
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    for engine in (ours, theirs):
+        engine.run(10, ALL, {})
+        engine.set("ab", "eta", np.float32(0.5))
+        state = engine.state
+        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
+        synapses = {"ab": {**state.synapses["ab"], "w": w}}
+        engine.load(dataclasses.replace(state, synapses=synapses))
+    equal(as_tree(ours.run(20, ALL, {})), as_tree(theirs.run(20, ALL, {})))
+    equal(ours.state, theirs.state)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+def test_the_first_synapse_that_is_not_finite_is_named(where, parts):
+    """A run stops after the step, in all parts, and the state is that after it."""
+
+    def broken(w, s, pre, post, p):
+        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
+
+    rules = triplet(
+        where, on_post=broken, on_pre=None, every=(), state={}, params={}, post={}, pre={"x": be.trace(20.0)}
+    )
+    messages, states = [], []
+    for engine in (NumbaEngine, Interpreted):
+        own = engine(synapse_rules.plan_of(network(rules, 0.3), parts, check_finite=True))
+        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
+            own.run(400, ALL, {})
+        messages.append(str(raised.value))
+        states.append(own.state)
+    assert messages[0] == messages[1]
+    equal(*states)
+
+
+def test_a_prepared_run_takes_steps():
+    """The stepper's way runs all parts in one thread, and has the same bits."""
+    plan = synapse_rules.plan_of(network(triplet("dendrite"), be.uniform(0.1, 0.5)), 2)
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    one = ours.prepared(1, ALL, {})
+    for _ in range(30):
+        one.step()
+    theirs.run(30, ALL, {})
+    equal(ours.state, theirs.state)
+
+
+def test_no_synapses():
+    """A projection that drew none runs, at both places of delays."""
+    for where in ("axon", "dendrite"):
+        net = network(triplet(where), 0.3, (3, 2), 1e-9)
+        engine = NumbaEngine(synapse_rules.plan_of(net, 1))
+        assert not engine.state.synapses["ab"]["w"].size
+        compare(engine, (20,), ALL)
