@@ -82,7 +82,9 @@ class Engine(Protocol):
     """A network that runs.
 
     Step t reads what arrives at t, runs the rules, and sends the spikes of t: each adds its weight to what arrives at
-    t + delay. All engines but the reference return the same bits. After an exception, also one that a signal raises
+    t + delay. What happens to plastic synapses in a step, and in which order, is written in `interpreted_synapses.py`:
+    their weights and states are those of the state, in the order of `Simulation.connections`, for any number of parts.
+    All engines but the reference return the same bits. After an exception, also one that a signal raises
     anywhere, an engine has the state after a whole step, or `run` and `state` raise until a state is loaded.
 
     Attributes:
@@ -107,7 +109,10 @@ class Engine(Protocol):
         """Go on from a state."""
 
     def set(self, population: str, param: str, value: Array) -> None:
-        """Replace a parameter: a scalar () or an array (neurons,), whichever it had before."""
+        """Replace a parameter: a scalar () or an array (neurons,), whichever it had before.
+
+        Parameters of a plastic projection, scalars (), are replaced by its name.
+        """
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights and quanta of a plan that differs in nothing else, and from a state in its quanta."""

@@ -49,7 +49,7 @@ def keep_spikes(line, step, spikes, count):  # type: ignore[no-untyped-def]
 
 @_compile
 def keep_state(table, line, step, spikes, count):  # type: ignore[no-untyped-def]
-    """Copy a state of the neurons that spiked, by the numbers of neurons; lists of spikes at a line have as many rows."""
+    """Copy a state of the neurons that spiked; it has as many rows as the lists of spikes at a line."""
     size = word(table, KEPT.size)
     first = (step & word(line, LIST.mask)) * size
     if word(table, KEPT.itemsize) == 8:

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba import inner, prefetch
 from ...backends.numba.floats import HARDWARE_FLUSHES
 from ...backends.numba.memory import array_at, put, word
 from ...scalar.form import Form
@@ -53,8 +53,9 @@ def decayed_trace_of(scaled: Any, decayed: Any) -> Any:
 
 
 def compiled_plastic(name: str, forms: Sequence[Form], text: str) -> Any:
-    """Return the Numba function of a name in a text, of a table, a step and a word; the others are loops over arrays."""
+    """Return the Numba function of a name in a text; the others are loops over arrays."""
     scope = {"np": np, "array_at": array_at, "word": word, "put": put, "count_of": count_of, "spikes_of": spikes_of}
+    scope["prefetch"] = prefetch
     functions = compiled_forms(forms, inlined=True)
     scope |= {f"be_{key}": function for key, function in functions.items()} | {"stretch": stretch}
     if "decayed" in functions:

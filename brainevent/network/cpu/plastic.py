@@ -246,7 +246,7 @@ def _own(array: Array) -> Array:
 
 
 def _by_delay(plastic: PlasticPlan) -> tuple[Array, Array]:
-    """Return the second index, in which the synapses of a target are in the order of delays, and each delay has a start."""
+    """Return the second index, where the synapses of a target are in the order of delays: each delay has a start."""
     rows, size = plastic.distinct.size, plastic.sizes[1]
     key = plastic.targets.astype(np.int64) * rows + plastic.which
     return np.concatenate([[0], np.cumsum(np.bincount(key, minlength=rows * size))]), np.argsort(key, kind="stable")

@@ -13,7 +13,7 @@ import numpy as np
 from ...scalar.form import Form
 from ...scalar.synapse import DECAYED, DELIVERED, SCALED, SPIKED, TracedSynapseRule, forms_of_synapses
 from ..plan.plastic import SPIKE, PlasticPlan
-from .tables import LINE, PLASTIC
+from .tables import LINE, LIST, PLASTIC
 
 __all__ = ["ARRIVE", "FINISH", "PlasticText", "Small", "plastic_text", "small_of", "words_of_plastic"]
 
@@ -153,7 +153,7 @@ class _Writer:
         """Return the lines that define what a body reads."""
         fields = ("parts", "part", "sources", "size", "rows")
         lines = [f"{name} = word(table, {getattr(PLASTIC, name)})" for name in fields]
-        lines += ["now = np.uint32(step)", f"slots = word(word(table, {PLASTIC.spikes}), {self._mask()}) + 1"]
+        lines += ["now = np.uint32(step)", f"slots = word(word(table, {PLASTIC.spikes}), {LIST.mask}) + 1"]
         for name in ["starts", *(n for n in self.named_in(body) if n in self.arrays and n != "starts")]:
             word, size, dtype = self.arrays[name]
             lines.append(f"{name} = array_at({self._word(word)}, {size}, np.{dtype})")
@@ -161,12 +161,6 @@ class _Writer:
             word, dtype = self.scalars[name]
             lines.append(f"{name} = array_at({self._word(word)}, 1, np.{dtype})[0]")
         return lines
-
-    @staticmethod
-    def _mask() -> int:
-        from .tables import LIST
-
-        return int(LIST.mask)
 
     # Places of traces of source and target, for a synapse e.
 
@@ -214,7 +208,7 @@ class _Writer:
     def walk(
         self, name: str, rule: TracedSynapseRule, own: Sequence[str], fixed: Sequence[str], each: Sequence[str]
     ) -> str:
-        """Write a function that calls a rule for synapses; return its call, which says whether a result is not finite."""
+        """Write a function that calls a rule for synapses; its call says whether a result is not finite."""
         function = self.form(name, rule.form)
         body = [
             *fixed,
@@ -236,7 +230,9 @@ class _Writer:
     def of_target(self, name: str, rule: TracedSynapseRule) -> str:
         """Write a walk along synapses of `target`, whose traces are at the place `there`."""
         fixed = self.values("post", rule.form, "there", "target")
-        each = ["e = np.int64(entries[k])"]
+        # Synapses of a target are far from each other in memory.
+        each = [f"ahead = np.int64(entries[min(k + {_AHEAD}, end - 1)])", "prefetch(weights, ahead)"]
+        each += [*(f"prefetch(s_{name}, ahead)" for name in self.rules.states), "e = np.int64(entries[k])"]
         if _inputs(rule.form, "pre_"):
             each += ["source = np.int64(origins[k])", f"at = {self.at_pre('source')}"]
             each += self.values("pre", rule.form, "at", "source")
@@ -281,16 +277,11 @@ class _Writer:
 
     def _deliver(self, *, axon: bool) -> list[str]:
         deliver = self.helper(DELIVERED)
-        inner = (
-            []
-            if axon
-            else [
-                f"place = ((step + distinct[{'0' if self.small.which is None else 'np.int64(which[e])'}]) & mask) * ring_row"
-            ]
-        )
+        row = "0" if self.small.which is None else "np.int64(which[e])"
+        later = f"place = ((step + distinct[{row}]) & mask) * ring_row"
         return [
             "for e in range(begin, end):",
-            *(f"    {line}" for line in inner),
+            *([] if axon else [f"    {later}"]),
             f"    ring[place + np.int64(targets[e])] += {deliver}(weights[e], per_unit)",
         ]
 
@@ -302,7 +293,8 @@ class _Writer:
         """Return the lines that define where sums are."""
         return [
             f"mask, ring_row = word(table, {PLASTIC.mask}), word(table, {PLASTIC.row})",
-            f"ring = array_at(word(table, {PLASTIC.ring}) + word(table, {PLASTIC.shift}), (mask + 1) * ring_row, np.int32)",
+            f"first = word(table, {PLASTIC.ring}) + word(table, {PLASTIC.shift})",
+            "ring = array_at(first, (mask + 1) * ring_row, np.int32)",
             f"per_unit = array_at(word(table, {PLASTIC.per_unit}), 1, np.{self.dtype})[0]",
         ]
 
@@ -324,9 +316,8 @@ class _Writer:
         first = int(rules.on_pre is not None)
         for k, (event, rule) in enumerate(rules.on_post):
             call = self.of_target(f"on_post_{k}", rule)
-            inner = [
-                f"begin, end = into[target{'' if axon else ' * rows + row'}], into[target{'' if axon else ' * rows + row'} + 1]"
-            ]
+            place = "target" if axon else "target * rows + row"
+            inner = [f"begin, end = into[{place}], into[{place} + 1]"]
             lines += self.of_event(event, [*inner, *self.noted(call, first + k)])
         if rules.post:
             lines += self.of_event(SPIKE, self.spiked("post", "there"))
@@ -365,6 +356,7 @@ class _Writer:
         return PlasticText(name, "\n".join(whole) + "\n", tuple(self.forms.values()))
 
 
+_AHEAD = 24  # synapses between asking for one and changing it
 _ROW = "begin, end = starts[source * parts + part], starts[source * parts + part + 1]"
 _FAULTS = ("if faults != 0:", f"    at = word(table, {PLASTIC.faulty})", "    put(at, 0, word(at, 0) | faults)")
 

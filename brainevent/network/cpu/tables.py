@@ -42,8 +42,8 @@ GO_ON, NO_ROOM, NOT_FINITE = 0, 1, 2  # why all parts stop after a step: bits
 FAULTY = 2  # in the line of a part, where reasons that come from plastic synapses are, for even and for odd steps
 
 # Of a run, the same for all parts but for their own lists of tables: lists hold addresses, one after another; those of
-# functions hold an address and a table's address each. Of all samples, those of synapses are the last ones, and are taken
-# after deliveries. `faulty` are words, one of each plastic projection, in which its rules note what is not finite.
+# functions hold an address and a table's address each. Samples of synapses are the last ones, and are taken after
+# deliveries. `faulty` are words, one of each plastic projection, in which its rules note what is not finite.
 RUN = _places(
     "RUN",
     "parts first begin end meeting abort stops populations updates records projections deliveries bundles "
@@ -63,8 +63,8 @@ BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places w
 # `entries`, and `origins` are their sources.
 PLASTIC = _places(
     "PLASTIC",
-    "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask shift "
-    "per_unit faulty",
+    "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
+    "shift per_unit faulty",
 )
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 RECORD = _places("RECORD", "list spikes room used counts rates low size")  # of a population

@@ -106,6 +106,11 @@ def plastic_rules(
             raise
 
     _check_events(where, given, target.name, rules[target.name])
+    if rules[source.name].value:
+        raise NetworkError(
+            f"{where}: spikes of {source.name} have values, which plastic synapses do not deliver; return a bool from "
+            "its rule, or store the value in a state and read it in on_pre, by pre="
+        )
     found = PlasticRules(
         None if given.on_pre is None else traced(given.on_pre),
         tuple((event, traced(rule)) for event, rule in given.events),

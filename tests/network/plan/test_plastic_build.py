@@ -232,6 +232,16 @@ def test_traces_that_are_none():
         be.Projection(A, B, be.connect.prob(0.1), "syn", plasticity=3)
 
 
+def test_spikes_with_values_are_not_delivered():
+    def graded(s, arriving, p):
+        return s, {"spike": arriving.syn > 1, "value": arriving.syn}
+
+    cells = be.Population("cells", 3, graded)
+    projection = be.Projection(cells, B, be.connect.all_to_all(), "syn", plasticity=be.Plasticity(**STDP))
+    with pytest.raises(NetworkError, match=r"spikes of cells have values, which plastic synapses do not deliver"):
+        build_plan(be.Network([cells, B], [projection]), seed=1)
+
+
 def test_weights_that_do_not_fit():
     with pytest.raises(
         NetworkError, match=r"weights are from -0\.05 to 1\.05, outside of low=0 to high=1.*normal\(\.\.\., l"
