@@ -5,8 +5,6 @@ Conductances are in units of the leak conductance, potentials in mV, times in ms
 runs it.
 """
 
-import argparse
-
 import numpy as np
 
 import brainevent as be
@@ -40,19 +38,14 @@ def shares(weights):
     return float(np.mean(weights < 0.1 * W_MAX)), float(np.mean(weights > 0.9 * W_MAX))
 
 
-def main():
+def main(seconds=1000):
     """Print rate and weights while the synapses compete."""
-    parser = argparse.ArgumentParser(description="Run the network of Song, Miller and Abbott")
-    parser.add_argument("--seconds", type=int, default=200)
-    parser.add_argument("--rate", type=float, default=20.0, help="of excitatory inputs, in Hz")
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    simulation = network(given.rate).build(seed=given.seed)
-    each = given.seconds // 10
-    for k in range(10):
-        counts = simulation.run(round(each * 1000 / DT), record=["neurons.counts"])["neurons.counts"]
+    simulation = network().build(seed=1)
+    for second in range(0, seconds, 100):
+        counts = simulation.run(round(100_000 / DT), record=["neurons.counts"])["neurons.counts"]
         low, high = shares(simulation.connections("plastic").weights)
-        print(f"  {(k + 1) * each:4d} s   {counts.mean() / each:5.1f} Hz   close to 0: {low:4.0%}, to 1: {high:4.0%}")
+        rate = counts.mean() / 100
+        print(f"  {second + 100:4d} s   {rate:5.1f} Hz   close to 0: {low:4.0%}, to the largest: {high:4.0%}")
 
 
 if __name__ == "__main__":

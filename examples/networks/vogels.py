@@ -5,8 +5,6 @@ Conductances are in units of the leak conductance, potentials in mV, times in ms
 runs it.
 """
 
-import argparse
-
 import brainevent as be
 
 DT = 0.1
@@ -18,7 +16,7 @@ def network(n=10_000):
     start = be.uniform(-60, -50)
     exc = be.models.lif_conductance("exc", n * 4 // 5, dt=DT, current=20.0, v=start)
     inh = be.models.lif_conductance("inh", n // 5, dt=DT, current=20.0, v=start)
-    balance = be.plasticity.inhibitory_stdp(eta=0.001, rate=GOAL, tau=20, w_max=10.0)
+    balance = be.plasticity.inhibitory_stdp(eta=0.005, rate=GOAL, tau=20, w_max=10.0)
     some = {weight: be.connect.prob(200 / n, weight=weight) for weight in (0.03, 0.3, 0.0)}
     return be.Network(
         [exc, inh],
@@ -32,19 +30,14 @@ def network(n=10_000):
     )
 
 
-def main():
+def main(seconds=10):
     """Print rates and weights, second by second."""
-    parser = argparse.ArgumentParser(description="Run the network of Vogels, Sprekeler and others")
-    parser.add_argument("--n", type=int, default=10_000)
-    parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    simulation = network(given.n).build(seed=given.seed)
-    for k in range(given.seconds):
+    simulation = network().build(seed=1)
+    for second in range(seconds):
         result = simulation.run(round(1000 / DT), record=["exc.counts", "inh.counts"])
         exc, inh = (counts.mean() for counts in result.values())
         weights = simulation.connections("balance").weights
-        print(f"  {k + 1:3d} s   exc {exc:5.1f} Hz   inh {inh:5.1f} Hz   weights {weights.mean():.3f}")
+        print(f"  {second + 1:3d} s   exc {exc:5.1f} Hz   inh {inh:5.1f} Hz   mean weight {weights.mean():.3f}")
 
 
 if __name__ == "__main__":
