@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run plastic synapses between neurons whose spikes are given, with the interpreter."""
+"""Run plastic synapses between neurons whose spikes are given."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import brainevent as be
-from brainevent.network.interpreted import Interpreted
+from brainevent.network.engines import make_engine
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
 
@@ -50,17 +50,15 @@ def network(
 
 
 def weights_of(
-    described: be.Network, steps: int, inputs: Mapping[tuple[str, str], Array], every: int = 1, state: str = "w"
+    described: be.Network, steps: int, inputs: Mapping[tuple[str, str], Array], backend: str = "interpreted"
 ) -> dict[str, Array]:
-    """Return the weights after each `every`-th step, by projection: (rows, synapses), by source and target.
+    """Return the weights after each step, by projection: (rows, synapses), by source and target.
 
     Each pair of neurons has at most one synapse.
     """
     plan = build_plan(described)
-    samples = {
-        one.name: Sample(one.name, state, every, np.arange(one.entries), of_synapses=True) for one in plan.plastic
-    }
-    recorded = Interpreted(plan).run(steps, Wanted((), samples=samples), dict(inputs))
+    samples = {one.name: Sample(one.name, "w", 1, np.arange(one.entries), of_synapses=True) for one in plan.plastic}
+    recorded = make_engine(plan, backend).run(steps, Wanted((), samples=samples), dict(inputs))
     found = {}
     for one in plan.plastic:
         sources, targets = (x[one.order] for x in (one.sources, one.targets))

@@ -272,7 +272,7 @@ def test_weights_become_bimodal_and_the_neuron_keeps_its_rate():
         low, high = song.shares(simulation.connections("plastic").weights)
         assert low + high > 0.5
         assert min(low, high) > 0.03
-    assert 20 < min(rates)
+    assert min(rates) > 20
     assert max(rates) < 65
     assert max(rates) < 2 * min(rates)
 
@@ -284,7 +284,8 @@ def test_depression_alone_would_silence_the_neuron():
     first, last = (
         simulation.run(round(5000 / song.DT), record=["neurons.counts"])["neurons.counts"].sum() for _ in range(2)
     )
-    assert first > 20 * max(last, 1)
+    assert first > 10
+    assert last < 2
 
 
 def test_inhibition_learns_to_balance_excitation():

@@ -34,7 +34,7 @@ def power_law_stdp_on_post(w: ArrayLike, s: PyTree, pre: PyTree, post: PyTree, p
         >>> be.plasticity.power_law_stdp(w_max=100.0).on_post
         {'spike': <function power_law_stdp_on_post at ...>}
     """
-    return w + p.a_plus * jnp.power(w, p.mu) * pre.x
+    return w + p.a_plus * jnp.power(w / p.w_0, p.mu) * pre.x
 
 
 @makes_plasticity
@@ -52,7 +52,7 @@ def power_law_stdp(
 ) -> Plasticity:
     """Return spike-timing-dependent plasticity after Morrison, Aertsen and Diesmann (2007).
 
-    A pair of spikes, t ms apart, adds `rate w_0^(1 - mu) w^mu exp(-t / tau_plus)` to the weight if the source is first,
+    A pair of spikes, t ms apart, adds `rate w_0 (w / w_0)^mu exp(-t / tau_plus)` to the weight if the source is first,
     and takes away `rate alpha w exp(-t / tau_minus)` if the target is. Nothing in the rule bounds a weight, except that
     one of 0 stays 0: choose `w_max` several times what you expect. The defaults are those of a benchmark with in-degree
     11 250 and weights in pA.
@@ -77,7 +77,7 @@ def power_law_stdp(
         on_post=power_law_stdp_on_post,
         pre={"x": trace(tau_plus, nearest=nearest)},
         post={"y": trace(tau_minus, nearest=nearest)},
-        params={"a_plus": rate * w_0 ** (1 - mu), "a_minus": rate * alpha, "mu": mu},
+        params={"a_plus": rate * w_0, "a_minus": rate * alpha, "mu": mu, "w_0": w_0},
         high=w_max,
         delay_at=delay_at,
     )

@@ -67,7 +67,7 @@ def table(simulator):
 
 
 @functools.cache
-def ours(simulator):
+def ours(simulator, backend="interpreted"):
     """Return the spikes, and the weights after each step by rule, of all its rules at once: of 12 synapses each."""
     spec = importlib.util.spec_from_file_location("reference_trains", REFERENCE / "trains.py")
     trains = importlib.util.module_from_spec(spec)
@@ -80,7 +80,7 @@ def ours(simulator):
     target = be.models.dopamine(imposed.neurons("b", trains.TARGETS), tau=100.0, dt=DT)
     described = imposed.network(rules, source, target, trains.WEIGHTS, trains.DELAYS, DT)
     inputs = {("a", "spikes"): pre, ("b", "spikes"): post, ("b", "reward"): rewards}
-    return spikes, imposed.weights_of(described, trains.STEPS + 1, inputs)
+    return spikes, imposed.weights_of(described, trains.STEPS + 1, inputs, backend)
 
 
 @pytest.mark.parametrize("rule", NEST)
@@ -112,6 +112,17 @@ def test_weights_are_those_of_equations_in_brian2(rule):
     mine = found[rule][rows] if rule != "reward" else found[rule][np.maximum(rows - 1, 0)]
     np.testing.assert_allclose(mine, expected, rtol=2e-6, atol=4e-5 if rule == "reward" else 2e-6)
     assert np.ptp(expected, axis=0).min() > 0.02
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("simulator", ["nest", "brian"])
+def test_every_rule_has_the_same_weights_in_native_code_and_nearly_so_in_plain_jax(simulator):
+    _, expected = ours(simulator)
+    _, native = ours(simulator, "numba")
+    _, plain = ours(simulator, "jax")
+    for rule, weights in expected.items():
+        np.testing.assert_array_equal(native[rule], weights)
+        np.testing.assert_allclose(plain[rule], weights, rtol=2e-5, atol=2e-5)
 
 
 def with_voltages(s, arriving, p):
