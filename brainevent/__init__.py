@@ -195,7 +195,7 @@ if TYPE_CHECKING:
     )
     from .event.representation import EventRepresentation
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
-    from .network import models, surrogate
+    from .network import models, plasticity, surrogate
     from .network.description import connect
     from .network.description.coupling import Coupling
     from .network.description.network import Network
@@ -257,8 +257,8 @@ __all__ = [
     "jitsmv_dt2t", "jitsmv_p", "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p",
     "list_registered_targets", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file",
     "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel",
-    "numba_kernel", "plot_traces", "plot_weights", "print_diagnostics", "record", "register_ffi_target", "sddmm",
-    "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals", "take_arrivals_p", "trace",
+    "numba_kernel", "plasticity", "plot_traces", "plot_weights", "print_diagnostics", "record", "register_ffi_target",
+    "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals", "take_arrivals_p", "trace",
     "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
     "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
     "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",

@@ -71,7 +71,7 @@ _ROOMS = {
     """,
     "event.representation": "EventRepresentation",
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
-    "network": "models surrogate",
+    "network": "models plasticity surrogate",
     "network.description": "connect",
     "network.description.coupling": "Coupling",
     "network.description.network": "Network",

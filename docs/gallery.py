@@ -77,6 +77,21 @@ PROGRAMS = {
             (2,),
         ),
         Program(
+            "Competing synapses", "song.md", "Weights become bimodal, and the neuron keeps its rate.",
+            "networks/song", (1, 2), "song",
+        ),
+        Program(
+            "Inhibition that learns", "vogels.md", "10 000 neurons become irregular.", "networks/vogels", runs="vogels",
+        ),
+        Program(
+            "Triplets of spikes", "plasticity-rules.md#triplet-stdp", "Plasticity that depends on rates, as measured.",
+            "plasticity-rules/triplet-stdp",
+        ),
+        Program(
+            "Reward", "plasticity-rules.md#reward-stdp", "Synapses wait for dopamine.",
+            "plasticity-rules/reward-stdp", (1, 2, 3),
+        ),
+        Program(
             "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses that tire and recover.",
             "neuron-models/tsodyks-markram",
         ),

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from brainevent.bench.plot.picture import Picture, caption, dress
 from brainevent.bench.plot.style import DASHES, THEMES, Theme
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring
+from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring, song, vogels
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
@@ -177,6 +177,79 @@ def memory(name: str) -> Picture:
 
 
 @functools.cache
+def competed() -> tuple[Any, Any, dict[float, float]]:
+    """Let synapses compete; return weights, one row each 20 s, rates in the same times, and final rates by input."""
+    rows, rates, last = [], [], {}
+    for rate in (10.0, 20.0, 40.0):
+        simulation = song.network(rate).build(seed=1)
+        rows.append([simulation.connections("plastic").weights])
+        rates.append([])
+        for _ in range(50):
+            counts = simulation.run(round(20_000 / song.DT), record=["neurons.counts"])["neurons.counts"]
+            rows[-1].append(simulation.connections("plastic").weights)
+            rates[-1].append(counts.mean() / 20)
+        last[rate] = float(np.mean(rates[-1][-10:]))
+    return np.array(rows[1]) / song.W_MAX, np.array(rates), last
+
+
+def competition(name: str) -> Picture:
+    """Draw histograms of weights at the start and at the end, and rates over time."""
+    theme = THEMES[name]
+    weights, rates, _ = competed()
+    figure = figure_of(3.4, "Synapses compete, and the neuron keeps its rate", theme)
+    left, right = figure.subplots(1, 2)
+    for axes, title in ((left, "weights, with inputs of 20 Hz"), (right, "rate of the neuron")):
+        dress(axes, theme)
+        named(axes, title, theme)
+    bins = np.linspace(0, 1, 21)
+    for row, label, colour, dash in zip(
+        (weights[0], weights[-1]), ("at the start", "after 1000 s"), theme.colours, DASHES, strict=False
+    ):
+        share = 100 * np.histogram(row, bins)[0] / row.size
+        left.stairs(share, bins, color=colour, linestyle=dash, linewidth=1.6, label=label)
+    for row, rate, colour, dash in zip(rates, (10, 20, 40), theme.colours, DASHES, strict=False):
+        right.plot(
+            20 * np.arange(1, 51), row, color=colour, linestyle=dash, linewidth=1.6, label=f"inputs of {rate} Hz"
+        )
+    left.set(xlabel="weight / largest weight", ylabel="synapses (%)", xlim=(0, 1), ylim=(0, None))
+    right.set(xlabel="time (s)", ylabel="rate (Hz)", xlim=(0, 1000), ylim=(0, 90))
+    for axes in (left, right):
+        axes.legend(frameon=False, labelcolor=theme.ink, fontsize=9)
+    return figure
+
+
+@functools.cache
+def balanced() -> Any:
+    """Run the network whose inhibition learns for 10 s, and return the spikes of its excitatory neurons."""
+    simulation = vogels.network().build(seed=1)
+    return simulation.run(round(10_000 / vogels.DT), record=["exc.spikes"])["exc.spikes"]
+
+
+def balance(name: str) -> Picture:
+    """Draw spikes at the start and at the end, and the rate over time."""
+    theme, spikes = THEMES[name], balanced()
+    figure = figure_of(4.6, "Inhibition learns to balance excitation", theme)
+    above, below = figure.subplots(2, 1, height_ratios=[1.6, 1])
+    dress(below, theme)
+    middle, rate = spikes.population_rate(bin=100)
+    below.plot(middle / 1000, rate, color=theme.colours[0], linewidth=1.6)
+    below.axhline(vogels.GOAL, color=theme.muted, linewidth=1, linestyle=DASHES[1])
+    below.set(xlabel="time (s)", ylabel="rate (Hz)", xlim=(0, 10), yscale="log")
+    caption(below, theme, ["Dashed: the goal, 3 Hz."])
+    dress(above, theme)
+    above.grid(visible=False)
+    some = spikes.of(slice(0, 100))
+    look = {"linestyle": "none", "marker": "s", "markersize": 1.8, "markeredgewidth": 0}
+    for start, offset, colour in ((0, 0, theme.colours[1]), (9800, 220, theme.colours[0])):
+        shown = some.between(start, start + 200)
+        above.plot(shown.times - start + offset, shown.neurons, color=colour, **look)
+    above.axvline(210, color=theme.muted, linewidth=1)
+    above.set(ylabel="neuron", xlim=(0, 420), ylim=(-1, 100))
+    above.set(xticks=[0, 100, 220, 320, 420], xticklabels=["0", "0.1", "9.8", "9.9", "10"])
+    return figure
+
+
+@functools.cache
 def learned() -> tuple[Any, ...]:
     """Train the classifier; return all losses, and the potentials of the outputs for one sample and its class."""
     random = np.random.default_rng(0)
@@ -276,6 +349,8 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "digits": curves,
     "delays": rhythms,
     "gap-junctions": junctions,
+    "song": competition,
+    "vogels": balance,
 }
 
 

@@ -7,9 +7,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import models, surrogate
+    from . import models, plasticity, surrogate
 
-__all__ = ["models", "surrogate"]
+__all__ = ["models", "plasticity", "surrogate"]
 
 
 def __getattr__(name: str) -> Any:

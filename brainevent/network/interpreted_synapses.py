@@ -100,6 +100,8 @@ class PlasticStep:
 
     def _spiked(self, side: str, traces: tuple[TracePlan, ...], spikes: Array) -> None:
         """Let traces (rows, neurons) take spikes."""
+        if not spikes.any():
+            return
         last = self.traces[side]
         for one in traces:
             value = self.traces[f"{side}.{one.name}"]

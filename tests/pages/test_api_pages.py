@@ -10,7 +10,7 @@ import brainevent
 from docs import inventories
 
 API = ROOT / "docs" / "api"
-MODULES = ("config", "connect", "half", "models", "surrogate")
+MODULES = ("config", "connect", "half", "models", "plasticity", "surrogate")
 
 
 def entries():

@@ -11,7 +11,7 @@ import pytest
 from programs import ROOT
 
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, ring
+from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, ring, song, vogels
 
 DOCS = ROOT / "docs"
 # Rates in Hz that other simulators and a plain C++ program find over seeds.
@@ -25,6 +25,8 @@ PAGES = {
     "microcircuit": microcircuit,
     "ring-attractor": ring,
     "classifier": classifier,
+    "song": song,
+    "vogels": vogels,
 }
 
 
@@ -253,6 +255,52 @@ def test_samples_of_all_classes_have_as_many_spikes():
     spikes, labels = classifier.samples(random, classifier.patterns(random), 2000)
     totals = [float(spikes[labels == k].sum((1, 2)).mean()) for k in range(classifier.CLASSES)]
     assert np.ptp(totals) < 0.05 * np.mean(totals)
+
+
+# ---- plastic synapses
+
+
+@pytest.mark.thorough
+def test_weights_become_bimodal_and_the_neuron_keeps_its_rate():
+    """As in figure 2 of Song, Miller and Abbott (2000): four times the input, and a rate of little more."""
+    rates = []
+    for rate, seconds in ((10.0, 800), (20.0, 300), (40.0, 300)):
+        simulation = song.network(rate).build(seed=3)
+        simulation.run(round(seconds * 1000 / song.DT))
+        counts = simulation.run(round(50_000 / song.DT), record=["neurons.counts"])["neurons.counts"]
+        rates.append(counts.mean() / 50)
+        low, high = song.shares(simulation.connections("plastic").weights)
+        assert low + high > 0.5
+        assert min(low, high) > 0.03
+    assert min(rates) > 20
+    assert max(rates) < 65
+    assert max(rates) < 2 * min(rates)
+
+
+def test_depression_alone_would_silence_the_neuron():
+    """What keeps the rate is that inputs come before spikes: without potentiation the neuron falls silent."""
+    simulation = song.network(20.0).build(seed=0)
+    simulation.set("plastic", a_plus=0.0, a_minus=0.05 * song.W_MAX)
+    first, last = (
+        simulation.run(round(5000 / song.DT), record=["neurons.counts"])["neurons.counts"].sum() for _ in range(2)
+    )
+    assert first > 10
+    assert last < 2
+
+
+def test_inhibition_learns_to_balance_excitation():
+    """From synchrony to the irregular and asynchronous state of Vogels, Sprekeler et al. (2011)."""
+    simulation = vogels.network(n=2000).build(seed=2)
+    record = ["exc.spikes"]
+    first = simulation.run(round(100 / vogels.DT), record=record)["exc.spikes"]
+    simulation.run(round(6000 / vogels.DT))
+    last = simulation.run(round(2000 / vogels.DT), record=record)["exc.spikes"]
+    assert first.rates().mean() > 80
+    assert vogels.GOAL < last.rates().mean() < 8
+    assert variation(last) > 0.5
+    plastic = simulation.connections("balance")
+    assert plastic.weights.min() >= 0
+    assert 0.05 < plastic.weights.mean() < 0.6
 
 
 # ---- reports, pages and pictures

@@ -3,6 +3,7 @@
 
 from .adex import adex, adex_rule
 from .current_input import current_input
+from .dopamine import dopamine
 from .hodgkin_huxley import hodgkin_huxley, hodgkin_huxley_rule
 from .izhikevich import izhikevich, izhikevich_rule
 from .lif_conductance import lif_conductance, lif_conductance_rule
@@ -14,11 +15,13 @@ from .poisson import poisson_drive, poisson_source, poisson_source_rule
 from .spike_source import relay, relay_rule, spike_input, spike_source, spike_source_rule
 from .step_current import step_current
 from .tsodyks_markram import tsodyks_markram, tsodyks_markram_rule
+from .voltage_traces import voltage_traces
 
 __all__ = [
     "adex",
     "adex_rule",
     "current_input",
+    "dopamine",
     "hodgkin_huxley",
     "hodgkin_huxley_rule",
     "izhikevich",
@@ -43,4 +46,5 @@ __all__ = [
     "step_current",
     "tsodyks_markram",
     "tsodyks_markram_rule",
+    "voltage_traces",
 ]

@@ -105,12 +105,7 @@ def plastic_rules(
             error.args = (f"{where}: {error}",)
             raise
 
-    _check_events(where, given, target.name, rules[target.name])
-    if rules[source.name].value:
-        raise NetworkError(
-            f"{where}: spikes of {source.name} have values, which plastic synapses do not deliver; return a bool from "
-            "its rule, or store the value in a state and read it in on_pre, by pre="
-        )
+    _check_ends(where, given, source.name, target.name, rules)
     found = PlasticRules(
         None if given.on_pre is None else traced(given.on_pre),
         tuple((event, traced(rule)) for event, rule in given.events),
@@ -171,13 +166,20 @@ def _bounds(where: str, projection: Projection, dtype: str) -> tuple[float, floa
     return low, high
 
 
-def _check_events(where: str, given: Plasticity, target: str, rule: TracedRule) -> None:
+def _check_ends(where: str, given: Plasticity, source: str, target: str, rules: Mapping[str, TracedRule]) -> None:
+    """Raise for events that the target does not have, and for spikes of the source that have values."""
+    events = rules[target].events
     for event, _ in given.events:
-        if event not in rule.events:
+        if event not in events:
             raise NetworkError(
                 f"{where}: on_post has the event {event!r}, which the rule of {target} does not return"
-                f"{did_you_mean(event, rule.events)}; events: {', '.join(rule.events)}"
+                f"{did_you_mean(event, events)}; events: {', '.join(events)}"
             )
+    if rules[source].value:
+        raise NetworkError(
+            f"{where}: spikes of {source} have values, which plastic synapses do not deliver; return a bool from its "
+            "rule, or store the value in a state and read it in on_pre, by pre="
+        )
 
 
 def _steps(where: str, ms: float, dt: float) -> int:

@@ -240,7 +240,7 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
             name: {key: (array.dtype, array.shape) for key, array in parts.items()}
             for name, parts in (getattr(initial_state(plan), group) if plan.plastic else {}).items()
         }
-        plastic[group] = _fitting(f"{where}: {group}", getattr(state, group), expected, "entry")
+        plastic[group] = _fitting(f"{where}: {group}", getattr(state, group), expected, "name")
     for name, one in plan.plastic_by_name.items():
         check_bounds(f"{where}: synapses: w of {name}", one, plastic["synapses"][name]["w"])
     return NetworkState(
@@ -271,8 +271,7 @@ def _fitting(
                 )
             found[name][key] = array
     if extra := [name for name in given if name not in expected]:
-        there = ", ".join(expected) or "none"
-        raise NetworkError(f"{where}: there is no {what} {extra[0]!r} in this network; there are {there}")
+        raise NetworkError(f"{where}: there is no {what} {extra[0]!r}; {what}s: {', '.join(expected) or 'none'}")
     return found
 
 
