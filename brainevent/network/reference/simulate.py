@@ -37,6 +37,7 @@ from .room import check_outputs
 __all__ = ["placed", "simulate"]
 
 Array = Any
+Arrays = Mapping[str, Array]
 _USUAL = fast_sigmoid()
 _NATIVE = ("cuda", "numba")  # the backends whose native code runs in programs of JAX
 
@@ -149,11 +150,7 @@ def simulate(
     _check_reach(plan, surrogate)
 
     def run(
-        state: NetworkState,
-        neurons: Mapping[str, Mapping[str, Array]],
-        weights: Mapping[str, Array],
-        given: Mapping[str, Array],
-        keys: Mapping[str, Array],
+        state: NetworkState, neurons: Mapping[str, Arrays], weights: Arrays, given: Arrays, keys: Arrays
     ) -> tuple[NetworkState, dict[str, Array]]:
         outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
         fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
@@ -193,7 +190,7 @@ def _check_reach(plan: Plan, surrogate: Any) -> None:
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
     """Say whether a call runs the native code of `Simulation.run`: weights are known, and nothing is differentiated."""
-    if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE:
+    if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE or sim.engine.plan.plastic:
         return False
     params = arguments[1] if isinstance(arguments[1], Mapping) else {}
     own = {link.name for link in sim.engine.plan.links()}
