@@ -180,8 +180,10 @@ def update_of(population: PopulationPlan, params: Mapping[str, Any], fed: Collec
         block.prepared.append(f"values = array_at({block.room(_itemsize(rule.dtype))}, count, np.{rule.dtype})")
     block.prepared.append(call)
     if rule.value:
-        block.prepared.append(f"list_values_{rule.dtype}(flags, values, count, listed, found)")
+        block.prepared.append("before = found")
     block.prepared.append(f"found = list_spikes({flags}, count, low + start, spikes, found)")
+    if rule.value:
+        block.prepared.append(f"list_values_{rule.dtype}(values, low + start, spikes, before, found, listed)")
     forms = (form, *(one.uniform for one in drawn))
     return Update(_written(block, functions + lines), forms, tuple(block.words), drawn, block.scratch)
 

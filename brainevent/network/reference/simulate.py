@@ -60,6 +60,9 @@ def simulate(
     than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
+    Values of spikes are differentiated, too. A spike with a value outside the `value_range` of its population delivers
+    nothing, and makes the float states of its neuron NaN.
+
     A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
     are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
     bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a CPU each in a thread;
@@ -74,7 +77,8 @@ def simulate(
     a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
     too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
     mode and no second derivatives. What native code lacks runs in plain JAX: populations of float64, those that receive
-    from each other with weights that are not in `params`, rules without an adjoint, `spike_times`; on a GPU also
+    from each other with weights that are not in `params`, rules without an adjoint, such as those whose spikes have
+    values, `spike_times`; on a GPU also
     populations that project to each other, and sparse projections within a population. `Simulation.explain` says what
     it knows of this. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has
     traced without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
