@@ -89,13 +89,12 @@ def list_spikes(flags, count, first, spikes, found):  # type: ignore[no-untyped-
 
 
 def list_values_of(kind: Any) -> Any:
-    """Return a function that appends the values of spikes, which `list_spikes` appends, to a list of floats."""
+    """Return a function that lists the values of spikes, of which `list_spikes` has listed the neurons."""
 
     @_inner
-    def list_values(flags, values, count, listed, found):  # type: ignore[no-untyped-def]
-        for k in range(count):
-            listed[found] = values[k]
-            found += np.int64(flags[k])
+    def list_values(values, first, spikes, before, found, listed):  # type: ignore[no-untyped-def]
+        for k in range(before, found):
+            listed[k] = values[np.int64(spikes[k]) - first]
 
     return list_values
 

@@ -231,7 +231,7 @@ def update_of(
         block.prepared.append(f"values = array_at({block.room(_itemsize(rule.dtype))}, count, np.{rule.dtype})")
     block.prepared.append(call)
     if rule.value:
-        block.prepared.append(f"list_values_{rule.dtype}(flags, values, count, listed, found)")
+        block.prepared.append("before = found")
     for name in rule.states:
         if name.text in shown:
             _shown(block, name)
@@ -239,6 +239,8 @@ def update_of(
     for event in events[1:]:
         arguments = f"flags_{event}_at, count, low + start, spikes_{event}, found_{event}"
         block.prepared.append(f"found_{event} = list_spikes({arguments})")
+    if rule.value:
+        block.prepared.append(f"list_values_{rule.dtype}(values, low + start, spikes, before, found, listed)")
     forms = (form, *(one.uniform for one in drawn))
     return Update(_written(block, functions + lines, after), forms, tuple(block.words), drawn, block.scratch)
 

@@ -4,7 +4,9 @@
 constexpr u32 LATE = 4;                                        // why all blocks stop after a step, besides others
 constexpr u32 PLACE_BITS = 28;                                 // of an own spike: flags but FED, and the neuron's place
 constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a row of so many synapses : 31, from : 32 on
+#ifdef GRADED
 constexpr u32 NO_VALUE = ~0u;                                  // beside the value of a spike, a float that is not NaN
+#endif
 constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
 
 constexpr bool PUSHES = LAYOUT == PUSHED;                      // the block of a spike delivers it to all blocks

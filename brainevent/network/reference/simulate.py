@@ -69,6 +69,9 @@ def simulate(
     have, by plastic projection, parameters of its rules, and "weights", which are those before step 0: a state of a
     later step has its own.
 
+    Values of spikes are differentiated, too. A spike with a value outside the `value_range` of its population delivers
+    nothing, and makes the float states of its neuron NaN.
+
     A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
     are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
     bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a CPU each in a thread;
@@ -84,11 +87,12 @@ def simulate(
     too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
     mode and no second derivatives. Weights within a population that are not in `params` are constants of that code, and
     their sums are as exact as in plain JAX. Under `jax.vmap`, weights of several networks are stored once for each
-    network. What native code lacks runs in plain JAX: populations of float64, those with couplings, rules without an
-    adjoint, `spike_times`; on a GPU also populations that project to each other or to themselves with weights that are
-    not in `params`, and sparse projections within a population. `Simulation.report` says which populations these are,
-    and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without
-    a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
+    network. What native code lacks runs in plain JAX: plastic synapses, populations of float64, those with couplings,
+    rules without an adjoint, such as those whose spikes have values, `spike_times`; on a GPU also populations that
+    project to each other or to themselves with weights that are not in `params`, and sparse projections within a
+    population. `Simulation.report` says which populations these are, and why. Take `jax.jit(jax.grad(f))` instead of
+    `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative, and with known weights, runs the
+    code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

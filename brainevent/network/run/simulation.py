@@ -110,7 +110,8 @@ class Simulation(Shown):
 
         Raises:
             NetworkError: A number of steps, a request or an input does not fit. In this case nothing runs.
-            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`; or the
+                value of a spike was outside the `value_range` of its population.
             MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
             RoundedWeightsWarning: A warning, with `backend="jax"`, which does not warn when it builds: weights were
                 rounded by more than 2**-9 of their value.
@@ -184,7 +185,8 @@ class Simulation(Shown):
 
         Raises:
             NetworkError: A name does not exist, a value does not fit, or arrays differ in the number of elements.
-            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`; or the
+                value of a spike was outside the `value_range` of its population.
             MemoryError: What would be recorded, without spikes, does not fit in memory. In this case nothing runs.
             RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value.
 

@@ -105,7 +105,8 @@ class Stepper:
 
         Raises:
             NetworkError: An input is missing, unknown, not finite, or of another shape. In this case nothing runs.
-            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`.
+            NotFiniteError: A state became NaN or infinite, if the network was built with `check_finite=True`; or the
+                value of a spike was outside the `value_range` of its population.
 
         Examples:
             >>> import brainevent as be
