@@ -19,12 +19,14 @@ _KEEP, _LEAK, _SLOPE = 0.95, 0.9, 25.0
 Weights = dict[str, Any]
 
 
-def measure(hidden: int, batch: int, steps: int, rounds: int, unrolled: list[int]) -> dict[str, dict[str, list[float]]]:
-    """Return seconds of each way, in turns, and bytes of temporary arrays and results."""
+def measure(
+    hidden: int, batch: int, steps: int, rounds: int, ours: list[str], unrolled: list[int]
+) -> dict[str, dict[str, list[float]]]:
+    """Return seconds of each way, in turns, and bytes of temporary arrays and results; `ours` are backends."""
     random = np.random.default_rng(0)
     weights = _weights(random, hidden)
     data = jax.device_put(_samples(random, batch, steps))
-    ways: dict[str, Callable[..., Any]] = {"backend jax": _ours(weights, steps)}
+    ways: dict[str, Callable[..., Any]] = {f"backend {backend}": _ours(weights, steps, backend) for backend in ours}
     for turns in unrolled:
         ways[f"a scan by hand, unrolled {turns}"] = _by_hand(turns)
     runs, found, taken = {}, {}, {}
@@ -111,7 +113,7 @@ def _leaky(s: Any, arriving: Any, p: Any) -> Any:
     return s.replace(v=jnp.where(spike, 0.0, v)), spike
 
 
-def _ours(weights: Weights, steps: int) -> Callable[..., Any]:
+def _ours(weights: Weights, steps: int, backend: str) -> Callable[..., Any]:
     import brainevent as be
 
     names = "given->hidden.syn", "hidden->hidden.syn"
@@ -119,7 +121,7 @@ def _ours(weights: Weights, steps: int) -> Callable[..., Any]:
     hidden = be.Population("hidden", len(weights[names[1]]), _leaky, state={"v": 0.0}, params={"keep": _KEEP})
     sources = [(given, weights[names[0]].shape), (hidden, weights[names[1]].shape)]
     projections = [be.Projection(source, hidden, np.ones(shape), into="syn") for source, shape in sources]
-    sim = be.Network([given, hidden], projections, dt=1.0).build(backend="jax")
+    sim = be.Network([given, hidden], projections, dt=1.0).build(backend=backend)
 
     def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
         params = {name: weights[name].ravel() for name in names}

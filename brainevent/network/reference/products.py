@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...event.functions.csr import binary_csrmm, binary_csrmv, csrmm, csrmv
+from ...event.functions.csr import binary_csrmm, binary_csrmm_indexed, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import ProjectionPlan
 
@@ -26,6 +26,7 @@ _DENSE = 8  # a matrix has at most so many elements for each synapse, or
 _SMALL = 2**16  # at most so many elements
 _FEW = 8  # delays, of which each is a product of its own
 _BLOCK = 32  # steps in a product of many delays
+_EACH = -1  # in place of a delay: each one by itself
 _BITS = 24  # of whole numbers that are exact in float32
 _INDICES = 2**31  # elements that indices of int32 can name
 _HIGHEST = jax.lax.Precision.HIGHEST
@@ -215,7 +216,7 @@ class Product:
         """Return what arrives in some steps because of the spikes (steps, sources) in them: (steps, neurons)."""
         steps = len(spikes)
         if len(self.delays) > _FEW:
-            return self._in_blocks(jnp.pad(spikes, ((self.depth, 0), (0, 0))), operand, steps)
+            return jax.tree.map(lambda x: x[:steps], self._in_blocks(spikes, operand))
         if self.times is not None and self.dense and self.given:  # rows of spikes are long: they stay where they are
             sent = (self.times(spikes, operand[0][k], delay) for k, delay in enumerate(self.delays))
             return added(Sums(None, floats) for floats in sent)
@@ -229,7 +230,8 @@ class Product:
     def pending(self, last: Array, operand: Operand, rows: int) -> Sums:
         """Return what arrives in the steps after the last ones, of whose spikes there are (depth, sources)."""
         if len(self.delays) > _FEW:
-            return self._in_blocks(jnp.pad(last, ((0, rows), (0, 0))), operand, rows)
+            after = jax.tree.map(lambda x: x[self.depth :], self._in_blocks(last, operand))
+            return _padded(after, 0, rows - self.depth)
         parts = (self._sums(last[None, self.depth - delay :], operand, k) for k, delay in enumerate(self.delays))
         return added(_padded(one, 0, rows - delay) for one, delay in zip(parts, self.delays, strict=True))
 
@@ -249,20 +251,35 @@ class Product:
             return jnp.flip(spikes[first : last + 1], 0)[:, None]
         return jnp.stack([spikes[end - delay : end - delay + count] for delay in self.delays])
 
-    def _in_blocks(self, spikes: Array, operand: Operand, count: int) -> Sums:
-        """Return what arrives in the last steps, `count` of them, given the spikes of (depth + count, sources)."""
-        blocks = -(-count // _BLOCK)
-        spikes = jnp.pad(spikes, ((0, blocks * _BLOCK - count), (0, 0)))
+    def _in_blocks(self, spikes: Array, operand: Operand) -> Sums:
+        """Return what arrives because of the spikes (steps, sources), in these steps and later: (steps + depth, ...).
 
-        def block(k: Array) -> Sums:
-            some = jax.lax.dynamic_slice_in_dim(spikes, k * _BLOCK, self.depth + _BLOCK)
-            return self._sums(self._windows(some, self.depth, _BLOCK), operand)
+        What one block of steps sends is a product, of which each delay is columns of its own; these are shifted by it.
+        """
+        steps, blocks = len(spikes), -(-len(spikes) // _BLOCK)
+        spikes = jnp.pad(spikes, ((0, blocks * _BLOCK - steps), (0, 0))).reshape(blocks, _BLOCK, self.sources)
 
-        sums = jax.lax.map(block, jnp.arange(blocks, dtype=np.int32))
-        return jax.tree.map(lambda x: x.reshape(-1, self.neurons)[:count], sums)
+        def shifted(sent: Array) -> Array:
+            by_delay = sent.reshape(_BLOCK, len(self.delays), self.neurons)
+            ends = ((delay, self.depth - delay) for delay in self.delays)
+            return sum(jnp.pad(by_delay[:, k], (rows, (0, 0))) for k, rows in enumerate(ends))
+
+        def block(sums: Sums, both: Any) -> tuple[Sums, None]:
+            first, some = both
+            parts = jax.tree.map(shifted, self._sums(some[None], operand, _EACH))
+            return jax.tree.map(lambda x, part: _added_at(x, first, part), sums, parts), None
+
+        shape = jax.eval_shape(lambda some: jax.tree.map(shifted, self._sums(some[None], operand, _EACH)), spikes[0])
+        start = jax.tree.map(lambda x: jnp.zeros((blocks * _BLOCK + self.depth, self.neurons), x.dtype), shape)
+        firsts = jnp.arange(blocks, dtype=np.int32) * _BLOCK
+        found, _ = jax.lax.scan(block, start, (firsts, spikes))
+        return jax.tree.map(lambda x: x[: steps + self.depth], found)
 
     def _sums(self, windows: Array, operand: Operand, delay: int | None = None) -> Sums:
-        """Return sums (count, neurons) of spikes (delays, count, sources), of all delays or of one, (1, ...)."""
+        """Return sums (count, neurons) of spikes (delays, count, sources), of all delays or of one, (1, ...).
+
+        With `_EACH` in place of a delay, sums are those of each one, (count, delays * neurons), for the same spikes.
+        """
         if self.given:
             return Sums(None, self._multiplied(windows, operand[0], delay, None))
         if self.graded:
@@ -276,20 +293,23 @@ class Product:
 
     def _rounded(self, windows: Array, delay: int | None) -> Array:
         """Visit all synapses: each sends its weight times a value, a whole number of quanta."""
-        chosen = slice(None) if delay is None else np.flatnonzero(self.which == delay)
+        chosen = slice(None) if delay in (None, _EACH) else np.flatnonzero(self.which == delay)
         which = self.which[chosen] if delay is None else 0
         sources = np.repeat(np.arange(self.sources, dtype=np.int32), np.diff(self.starts))[chosen]
         numbers, targets = self.synapses.weights, self.synapses.targets[chosen].astype(np.int32)
         numbers = numbers if numbers.size == 1 else numbers[chosen]
+        columns, size = (self._columns[0], len(self.delays)) if delay == _EACH else (targets, 1)
 
         def of_step(values: Array) -> Array:
             amounts = jnp.rint(numbers.astype(self.quantum.dtype) * values[which, sources])
-            return jnp.zeros(self.neurons, self.whole).at[targets].add(amounts.astype(self.whole))
+            return jnp.zeros(size * self.neurons, self.whole).at[columns].add(amounts.astype(self.whole))
 
         of_steps = windows.swapaxes(0, 1)
         return of_step(of_steps[0])[None] if len(of_steps) == 1 else jax.lax.map(of_step, of_steps)
 
     def _multiplied(self, windows: Array, weights: Array, delay: int | None, precision: Any) -> Array:
+        if delay == _EACH:
+            return self._visited_each(windows[0], weights)
         if not self.dense:
             return self._visited(windows, weights, delay)
         if delay is not None:
@@ -321,11 +341,35 @@ class Product:
         matrix = csrmm if self.graded else binary_csrmm
         return matrix(weights, targets, starts, columns, shape=shape, transpose=True).T
 
+    def _visited_each(self, spikes: Array, weights: Array) -> Array:
+        """Return what spikes (count, sources) send, by delay: (count, delays * neurons)."""
+        columns, places = self._columns
+        shape = (self.sources, len(self.delays) * self.neurons)
+        if weights.size == 1 or self.graded:
+            each = weights if weights.size == 1 else weights[places]
+            matrix = csrmm if self.graded else binary_csrmm
+            return matrix(each, columns, self.starts, spikes.T, shape=shape, transpose=True).T
+        return binary_csrmm_indexed(weights, columns, self.starts, places, spikes.T, shape=shape, transpose=True).T
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """The columns of synapses by delay and target, and the place of each one's weight among those by delay."""
+        places = np.empty(self.about.entries, np.int32)
+        places[self._by_delay] = np.arange(places.size, dtype=np.int32)
+        return self.which * np.int32(self.neurons) + self.synapses.targets.astype(np.int32), places
+
+
+def _added_at(sums: Array, first: Array, part: Array) -> Array:
+    """Add a part to the rows of sums that begin at the first one."""
+    before = jax.lax.dynamic_slice_in_dim(sums, first, len(part))
+    return jax.lax.dynamic_update_slice_in_dim(sums, before + part, first, 0)
+
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _shadow(product: Product, delay: int | None, windows: Array, operand: Operand) -> Array:
     """Return zeros in place of sums of integers, which have no derivatives: this has those by the spikes."""
-    return along(jnp.zeros((windows.shape[1], product.neurons), product.quantum.dtype), windows[0, :, :1])
+    columns = product.neurons * (len(product.delays) if delay == _EACH else 1)
+    return along(jnp.zeros((windows.shape[1], columns), product.quantum.dtype), windows[0, :, :1])
 
 
 @_shadow.defjvp
