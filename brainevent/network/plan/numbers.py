@@ -11,7 +11,7 @@ import numpy as np
 from ..._compat import Tracer
 from ...errors import NetworkError
 
-__all__ = ["as_numbers"]
+__all__ = ["as_numbers", "check_fit"]
 
 Array = Any
 _KINDS = {"b": (np.bool_,), "i": (np.bool_, np.integer), "f": (np.bool_, np.integer, np.floating)}
@@ -19,7 +19,13 @@ _SAID = {"b": "booleans", "i": "integers", "f": "real numbers"}
 
 
 def as_numbers(where: str, value: Any, dtype: Any) -> Array:
-    """Return numbers in a dtype of the form; raise if they would be others, but for rounding, as far as that is known.
+    """Return numbers in a dtype of the form; raise if they would be others, as `check_fit` does."""
+    check_fit(where, value, dtype)
+    return jnp.asarray(value, dtype)
+
+
+def check_fit(where: str, value: Any, dtype: Any) -> None:
+    """Raise if numbers would be others in a dtype of the form, but for rounding, as far as that is known.
 
     NaN and infinite numbers stay.
     """
@@ -35,4 +41,3 @@ def as_numbers(where: str, value: Any, dtype: Any) -> Array:
         beyond = np.isinf(new) & ~np.isinf(numbers) if kind == "f" else new != numbers
         if beyond.any():
             raise NetworkError(f"simulate: {where}: {numbers[beyond][0]} does not fit in {dtype}; pass numbers that do")
-    return jnp.asarray(value, dtype)

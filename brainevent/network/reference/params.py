@@ -132,8 +132,8 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
                 weights = jnp.asarray(value, plan.dtype)
             given = weights_of_matrix(f"simulate: {where}", plan, p, weights)
             if given.shape not in ((), (1,), (p.entries,)):
-                one_or = f"(1,) or {shapes_of_weights(plan, p, given.shape)}"
-                raise ShapeError(f"simulate: {where} has shape {given.shape}; pass {one_or}")
+                shapes = f"(), (1,), {shapes_of_weights(plan, p, given.shape)}"
+                raise ShapeError(f"simulate: {where} has shape {given.shape}; pass {shapes}")
             found[p.name] = jnp.atleast_1d(given)
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
-from ..plan.numbers import as_numbers
+from ..plan.numbers import as_numbers, check_fit
 from ..plan.plan import Plan
 from ..state import GROUPS, NetworkState, initial_state
 from ..surrogate import SpikeTimes, Surrogate
@@ -114,10 +114,10 @@ def checked_state(plan: Plan, state: NetworkState) -> NetworkState:
                     "pass a state of this network"
                 )
         for key, array in p.state.items():
-            as_numbers(f"state.neurons[{p.name!r}][{key!r}]", state.neurons[p.name][key], array.dtype)
+            check_fit(f"state.neurons[{p.name!r}][{key!r}]", state.neurons[p.name][key], array.dtype)
     if jnp.shape(state.step):
         raise ShapeError(f"simulate: state.step has shape {jnp.shape(state.step)}; pass one number, ()")
-    as_numbers("state.step", state.step, np.uint32)
+    check_fit("state.step", state.step, np.uint32)
     _check_plastic(plan, state)
     return state
 

@@ -119,8 +119,9 @@ def test_a_run_equals_that_of_a_separate_build(sizes, signs):
 
 def test_one_weight_for_all_and_one_for_each_synapse_are_the_same():
     each = potentials({"p->t.syn": np.full(24, 0.74, "f4")})
-    with pytest.raises(be.errors.ShapeError, match=r"pass \(1,\) or \(24,\)"):
-        potentials({"p->t.syn": np.float32(0.74)})
+    with pytest.raises(be.errors.ShapeError, match=r"pass \(\), \(1,\), \(24,\)"):
+        potentials({"p->t.syn": np.full(2, 0.74, "f4")})
+    np.testing.assert_array_equal(potentials({"p->t.syn": np.float32(0.74)}), each)
     np.testing.assert_array_equal(potentials({"p->t.syn": np.array([0.74], "f4")}), each)
     assert not np.array_equal(each, potentials({"p->t.syn": np.array([0.5], "f4")}))
 

@@ -692,7 +692,7 @@ BAD = [
     (
         {"params": {"a->b.syn": [3.0, 4.0]}},
         ShapeError,
-        r"params\['a->b.syn'\] has shape \(2,\); pass \(\) or \(1,\) or \(300,\)",
+        r"params\['a->b.syn'\] has shape \(2,\); pass \(\), \(1,\), \(300,\)",
     ),
     ({"inputs": {"a.sin": np.ones((3, 37))}}, UnknownNameError, "inputs has no 'a.sin'; did you mean 'a.syn'"),
     (

@@ -117,7 +117,7 @@ def test_numbers_without_a_synapse_are_refused(backend):
 
 def test_arrays_of_other_shapes_are_refused_with_what_to_do():
     sim, entries = built(GIVEN), int(MASK.sum())
-    shapes = rf"pass \(1,\) or \({entries},\) in the order of connections, or a matrix \(37, 21\)"
+    shapes = rf"pass \(\), \(1,\), \({entries},\) in the order of connections, or a matrix \(37, 21\)"
     with pytest.raises(
         ShapeError, match=shapes + r"; zeros of .*: connect.all_to_all\(weight=matrix\) makes one of each"
     ):
