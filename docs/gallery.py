@@ -83,6 +83,7 @@ PROGRAMS = {
         Program(
             "Inhibition that learns", "vogels.md", "10 000 neurons become irregular.", "networks/vogels", runs="vogels",
         ),
+        Program("A late reward", "reward.md", "One synapse of 64 000 is found.", "networks/reward", runs="reward"),
         Program(
             "Triplets of spikes", "plasticity-rules.md#triplet-stdp", "Plasticity that depends on rates, as measured.",
             "plasticity-rules/triplet-stdp",

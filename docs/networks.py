@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from brainevent.bench.plot.picture import Picture, caption, dress
 from brainevent.bench.plot.style import DASHES, THEMES, Theme
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, ring, song, vogels
+from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, reward, ring, song, vogels
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
@@ -250,6 +250,30 @@ def balance(name: str) -> Picture:
 
 
 @functools.cache
+def found_late() -> tuple[Any, Any]:
+    """Reward a synapse for 25 minutes; return its weight and the mean by second, and the times of rewards."""
+    return reward.rewarded(1500)
+
+
+def late_reward(name: str) -> Picture:
+    """Draw the weight of the rewarded synapse beside the mean, with the rewards."""
+    theme = THEMES[name]
+    weights, due = found_late()
+    figure = figure_of(3.2, "A synapse that is rewarded 1 to 3 s later", theme)
+    axes = figure.subplots()
+    dress(axes, theme)
+    seconds = np.arange(1, len(weights) + 1)
+    for k, label in enumerate(("the rewarded synapse", "mean of 64 000 synapses")):
+        axes.plot(seconds, weights[:, k], color=theme.colours[k], linestyle=DASHES[k], linewidth=1.6, label=label)
+    times = due[due < 1000 * len(weights)] / 1000
+    axes.vlines(times, 4.1, 4.3, color=theme.ink, linewidth=1.0)
+    axes.set(xlabel="time (s)", ylabel="weight (mV)", xlim=(0, len(weights)), ylim=(0, 4.4))
+    axes.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="center right")
+    caption(axes, theme, ["Ticks: rewards."])
+    return figure
+
+
+@functools.cache
 def learned() -> tuple[Any, ...]:
     """Train the classifier; return all losses, and the potentials of the outputs for one sample and its class."""
     random = np.random.default_rng(0)
@@ -351,6 +375,7 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "gap-junctions": junctions,
     "song": competition,
     "vogels": balance,
+    "reward": late_reward,
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from programs import ROOT
 
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, ring, song, vogels
+from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, reward, ring, song, vogels
 
 DOCS = ROOT / "docs"
 # Rates in Hz that other simulators and a plain C++ program find over seeds.
@@ -27,6 +27,7 @@ PAGES = {
     "classifier": classifier,
     "song": song,
     "vogels": vogels,
+    "reward": reward,
 }
 
 
@@ -301,6 +302,15 @@ def test_inhibition_learns_to_balance_excitation():
     plastic = simulation.connections("balance")
     assert plastic.weights.min() >= 0
     assert 0.05 < plastic.weights.mean() < 0.6
+
+
+@pytest.mark.thorough
+def test_a_synapse_whose_reward_comes_late_is_found():
+    weights, due = reward.rewarded(400, seed=1)
+    assert due.size > 8
+    assert np.all(weights[0] == pytest.approx(1.0, abs=0.1))
+    assert weights[-1, 0] > 1.5 * weights[-1, 1]
+    assert weights[-1, 1] < 1.0
 
 
 # ---- reports, pages and pictures

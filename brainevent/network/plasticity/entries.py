@@ -12,7 +12,7 @@ _ARGUMENTS = {
     "a_minus": "What such a pair takes away, where the target is first.",
     "tau_plus": "Time constant of the trace of the source, so of potentiation (ms).",
     "tau_minus": "Time constant of the trace of the target, so of depression (ms).",
-    "w_max": "The largest weight.",
+    "w_max": "The largest weight. `Simulation.set` does not change where weights are clipped.",
     "w_min": "The smallest weight.",
     "pairs": 'Which pairs count: "all", or "nearest" for the last spike of the other side alone.',
     "delay_at": 'Where the delay of the projection is, "axon" or "dendrite", as `Plasticity` says.',

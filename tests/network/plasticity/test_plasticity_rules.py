@@ -418,3 +418,16 @@ MISTAKES = {
 def test_mistakes_are_named(words):
     with pytest.raises(be.NetworkError, match=words.replace("?", r"\?").replace("(", r"\(")):
         MISTAKES[words]()
+
+
+def test_units_are_converted_and_wrong_ones_refused():
+    u = pytest.importorskip("brainunit")
+    found = ready.inhibitory_stdp(rate=0.005 * u.kHz, tau=0.02 * u.second)
+    expected = ready.inhibitory_stdp(rate=5.0, tau=20.0)
+    assert found.pre == expected.pre
+    assert found.params == pytest.approx(expected.params)
+    assert ready.stdp(tau_plus=0.015 * u.second).pre == ready.stdp(tau_plus=15.0).pre
+    with pytest.raises(be.NetworkError, match="reward_stdp: interval: has the unit mV; pass ms"):
+        ready.reward_stdp(interval=1 * u.mV)
+    with pytest.raises(be.NetworkError, match="multiplicative_stdp: w_max: has the unit nS"):
+        ready.multiplicative_stdp(w_max=1 * u.nS)
