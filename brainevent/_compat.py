@@ -51,6 +51,7 @@ __all__ = [
     "Zero",
     "abstract_result",
     "alone",
+    "behind",
     "bind_equation",
     "call_site_last",
     "calls_python",
@@ -524,6 +525,13 @@ def is_traced(x: Any) -> bool:
 def is_differentiated(x: Any) -> bool:
     """Say whether JAX differentiates with respect to an array here; within `jax.jit` it may do so later, unseen."""
     return isinstance(_unmapped(x), _DIFFERENTIATED)
+
+
+def behind(x: Any) -> Any:
+    """Return the array behind tracers of transformations that JAX runs at once, or the tracer of a program."""
+    while isinstance(x, (BatchTracer, *_DIFFERENTIATED)):
+        x = x.val if isinstance(x, BatchTracer) else x.primal
+    return x
 
 
 def canonical(x: Any) -> Any:

@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from .._warned import warn_each_time
 from ..errors import ShapeError
 from ..event.room import check_host_room
+from ..event.structure import checked_count
 from ..typing import ArrayLike
+from .statistics import milliseconds
 
 __all__ = ["LabelledSpikes"]
 
 _MILLISECONDS = 1000.0  # files have seconds
+_ROUNDED = 1 + 2.0**-22  # times are products of float32, which are below those of real numbers by up to this
 _BLOBS, _SPIKES = 12, 8000  # of a drawn class, and of a drawn recording of 700 inputs on average
 _WIDTHS = (0.01, 0.04)  # of a blob: part of the inputs
 _LENGTHS = (20.0, 80.0)  # in ms
@@ -127,6 +131,7 @@ class LabelledSpikes:
 
         Raises:
             ShapeError: The lists of a recording differ in length, or there is another number of labels.
+            TypeError: The number of input neurons is not an integer.
             ValueError: A unit, a label or a time is out of range.
 
         Examples:
@@ -143,8 +148,9 @@ class LabelledSpikes:
                 if which is None
                 else f"LabelledSpikes: recording {which} has {lengths[which]} times but {found[which]} units"
             )
-        classes = _integers("labels", labels, len(lengths))
-        joined = np.concatenate([np.zeros(0), *(_floats(one) for one in times)])
+        classes, inputs = _integers("labels", labels, len(lengths)), checked_count("LabelledSpikes", "inputs", inputs)
+        with np.errstate(over="ignore"):
+            joined = np.concatenate([np.zeros(0), *(_floats(one) for one in times)]).astype(np.float32)
         neurons = np.concatenate([np.zeros(0, np.int64), *(_integers("units", one, _size(one)) for one in units)])
         if not (np.isfinite(joined) & (joined >= 0)).all():
             raise ValueError("LabelledSpikes: times must be finite and at least 0 ms")
@@ -152,7 +158,7 @@ class LabelledSpikes:
             if values.size and not 0 <= values.min() <= values.max() < end:
                 raise ValueError(f"LabelledSpikes: a {what} is not in the range 0 to {end - 1}")
         bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        return cls(joined.astype(np.float32), neurons.astype(np.int32), bounds, classes.astype(np.int32), int(inputs))
+        return cls(joined, neurons.astype(np.int32), bounds, classes.astype(np.int32), inputs)
 
     @classmethod
     def synthetic(
@@ -176,6 +182,7 @@ class LabelledSpikes:
             to the same classes.
 
         Raises:
+            TypeError: A number of things is not an integer.
             ValueError: A number is not above zero.
 
         Examples:
@@ -183,6 +190,9 @@ class LabelledSpikes:
             >>> brainevent.LabelledSpikes.synthetic(3, classes=2, inputs=14)
             LabelledSpikes(3 recordings, 2 classes, 14 inputs, 480 spikes)
         """
+        where = "LabelledSpikes.synthetic"
+        recordings = checked_count(where, "recordings", recordings)
+        classes, inputs = checked_count(where, "classes", classes), checked_count(where, "inputs", inputs)
         for name, value in (
             ("recordings", recordings),
             ("classes", classes),
@@ -211,14 +221,18 @@ class LabelledSpikes:
         return LabelledSpikes(self.times[places], self.units[places], bounds, self.labels[chosen], self.inputs)
 
     def __repr__(self) -> str:
-        """Return the sizes."""
-        classes = int(self.labels.max(initial=-1)) + 1
-        return (
-            f"LabelledSpikes({len(self)} recordings, {classes} classes, {self.inputs} inputs, {self.times.size} spikes)"
+        """Return the sizes, and the largest label if the labels are not those from 0 to the number of classes."""
+        classes, largest = np.unique(self.labels).size, int(self.labels.max(initial=-1))
+        labels = f"{classes} class{'es' * (classes != 1)}" + (
+            f" with labels up to {largest}" if largest >= classes else ""
         )
+        return f"LabelledSpikes({len(self)} recordings, {labels}, {self.inputs} inputs, {self.times.size} spikes)"
 
     def binned(self, steps: int, dt: float) -> np.ndarray:
         """Return the spikes of all recordings by step, as input of a network.
+
+        A spike at `k * dt` is in step k, also where the product is rounded to float32. A warning says if most spikes
+        come after the last step, or all of several in the first one: then times may be in another unit.
 
         Args:
             steps: Number of steps; later spikes are left out.
@@ -228,11 +242,21 @@ class LabelledSpikes:
             An array of uint8 (recordings, steps, inputs), 1 where an input spiked in a step, once or several times.
 
         Raises:
-            ValueError: The number of steps, or the length of one, is not above zero.
+            TypeError: The number of steps is not an integer.
+            ValueError: The number of steps is not above zero, or the length of one is not a number above zero.
             MemoryError: The array does not fit in memory.
+
+        Examples:
+            >>> import brainevent
+            >>> two = brainevent.LabelledSpikes.from_lists([[0.7], [0.0, 0.25]], [[0], [0, 0]], [0, 1], inputs=1)
+            >>> two.binned(8, 0.1)[:, :, 0].tolist()
+            [[0, 0, 0, 0, 0, 0, 0, 1], [1, 0, 1, 0, 0, 0, 0, 0]]
         """
-        if not steps > 0 or not dt > 0:
-            raise ValueError(f"LabelledSpikes.binned: steps is {steps!r} and dt {dt!r}; pass numbers above 0")
+        steps, dt = _grid("binned", steps, dt)
+        self._check_unit("binned", steps, dt)
+        return self._binned(steps, dt)
+
+    def _binned(self, steps: int, dt: float) -> np.ndarray:
         check_host_room(
             "LabelledSpikes.binned",
             f"{len(self)} recordings of {steps} steps and {self.inputs} inputs",
@@ -240,11 +264,27 @@ class LabelledSpikes:
             "pass fewer at once, such as recordings[:256], or loop over batches(...)",
         )
         rows = np.repeat(np.arange(len(self)), np.diff(self.bounds))
-        at = np.floor(self.times.astype(float) / dt)
+        at = _steps_of(self.times, dt)
         within = at < steps
         result = np.zeros((len(self), steps, self.inputs), np.uint8)
         result[rows[within], at[within].astype(np.int64), self.units[within]] = 1
         return result
+
+    def _check_unit(self, name: str, steps: int, dt: float) -> None:
+        """Warn if spikes are lost that a user hardly means to lose."""
+        at = _steps_of(self.times, dt)
+        late = int((at >= steps).sum())
+        if 2 * late > at.size:
+            lost = f"{late} of {at.size} spikes come after the last step, at {steps * dt:g} ms, and are left out"
+        elif steps > 1 and at.size > max(1, len(self)) and not at.any():
+            lost = f"all {at.size} spikes are in the first of {steps} steps, which has {dt:g} ms"
+        else:
+            return
+        warn_each_time(
+            f"LabelledSpikes.{name}: {lost}; the last spike is at {self.times.max():g} ms: check that times are in "
+            "milliseconds, and steps and dt",
+            UserWarning,
+        )
 
     def batches(self, size: int, steps: int, dt: float, *, seed: int | None = None) -> Iterator[tuple[Array, Array]]:
         """Yield batches of one pass over all recordings; those that fill no whole batch are left out.
@@ -256,20 +296,38 @@ class LabelledSpikes:
             seed: The order is random, and that of this seed: take the number of the pass. None for the order they have.
 
         Yields:
-            Spikes, uint8 (size, steps, inputs), and classes, int32 (size,).
+            Spikes as `binned` returns them, uint8 (size, steps, inputs), and classes, int32 (size,).
 
         Raises:
-            ValueError: A batch is not of at least one recording and of at most all.
+            TypeError: The size, or the number of steps, is not an integer.
+            ValueError: A batch is not of at least one recording and of at most all, or as for `binned`.
         """
+        size = checked_count("LabelledSpikes.batches", "size", size)
         if not 0 < size <= len(self):
             raise ValueError(
                 f"LabelledSpikes.batches: size is {size!r}; pass 1 to {len(self)}, the recordings there are"
             )
+        steps, dt = _grid("batches", steps, dt)
+        self._check_unit("batches", steps, dt)
         order = np.arange(len(self)) if seed is None else np.random.default_rng(seed).permutation(len(self))
         return (
-            (chosen.binned(steps, dt), chosen.labels)
+            (chosen._binned(steps, dt), chosen.labels)
             for chosen in (self[order[k : k + size]] for k in range(0, len(self) - size + 1, size))
         )
+
+
+def _grid(name: str, steps: Any, dt: Any) -> tuple[int, float]:
+    """Return the number of steps and the length of one, or raise."""
+    where = f"LabelledSpikes.{name}"
+    steps = checked_count(where, "steps", steps)
+    if steps < 1:
+        raise ValueError(f"{where}: steps is {steps}; pass a number above 0")
+    return steps, milliseconds(where, dt)
+
+
+def _steps_of(times: Array, dt: float) -> Array:
+    """Return the step of each time as a whole number in float64."""
+    return np.floor(times.astype(np.float64) / dt * _ROUNDED)
 
 
 class _Patterns:

@@ -306,8 +306,9 @@ class Statistics:
         """Return the first of the run's steps that is not before a time, counted from the first one."""
         if not is_number(time) or math.isnan(as_float(time)):
             raise ValueError(f"Spikes.between: {name} is {time!r}; pass a time in milliseconds; {self._when()}")
-        last = self.first + self.steps
-        return math.ceil(min(max(as_float(time) / self.dt - 1e-6, self.first), last)) - self.first
+        last, step = self.first + self.steps, as_float(time) / self.dt
+        rounded = step * (1 - 2.0**-22) if getattr(time, "dtype", None) == np.float32 else step
+        return math.ceil(min(max(min(step - 1e-6, rounded), self.first), last)) - self.first
 
     def _ran(self, where: str) -> None:
         if not self.steps:

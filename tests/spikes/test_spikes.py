@@ -174,6 +174,14 @@ def test_intervals_are_between_spikes_of_one_neuron(dense):
     np.testing.assert_allclose(Spikes.from_dense(dense, 0.5).intervals(), np.concatenate([*expected, []]))
 
 
+@given(st.integers(0, 99_000), st.integers(1, 900), st.sampled_from([0.1, 0.3, 1 / 3, 2.5]))
+def test_a_part_begins_in_the_step_of_a_time_in_every_precision(start, steps, dt):
+    run = Spikes.from_events([start], [0], 1, dt, n_steps=100_000)
+    for precise in (float, np.float32, jnp.float32):
+        part = run.between(precise(start * dt), precise((start + steps) * dt))
+        assert (part.first, part.steps) == (start, steps)
+
+
 @settings(max_examples=6)
 @given(DENSE.filter(lambda dense: dense.size), st.data())
 def test_parts_keep_numbers_and_times(dense, data):

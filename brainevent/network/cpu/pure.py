@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import ShapedArray, Tracer
+from ..._compat import ShapedArray, Tracer, behind
 from ...errors import NetworkError
 from ...ffi.call import native_call
 from ...ffi.targets import register_once
@@ -115,10 +115,11 @@ def simulated(
         found = call(jobs[0].words, begin, params, arrays)
     else:
         found = jax.vmap(call)(np.stack([job.words for job in jobs]), begin, params, arrays)
-    if any(isinstance(x, Tracer) for x in found):
+    results = [behind(x) for x in found]
+    if any(isinstance(x, Tracer) for x in results):
         _kept.update((id(job), job) for job in jobs)
     else:
-        jax.block_until_ready(found)  # while jobs live
+        jax.block_until_ready(results)  # while jobs live
     return _results(plan, state, begin + np.uint32(steps), wanted, dict(zip(outs, found, strict=True)))
 
 

@@ -17,6 +17,8 @@ __all__ = ["Physical", "by_name", "decay", "gain", "rise"]
 Value = Any  # a number, an array (neurons,), or either with a unit
 Array = Any
 
+_MOST_STEPS = 2**31 - 1  # of int32
+
 
 class Physical:
     """Reads the values of one population for steps of `dt` milliseconds.
@@ -55,7 +57,14 @@ class Physical:
 
     def steps(self, **times: Value) -> list[Array]:
         """Return times as numbers of steps, rounded: int32."""
-        return [np.rint(time / self.dt).astype(np.int32) for time in self.not_negative("ms", **times)]
+        found = [np.rint(time / self.dt) for time in self.not_negative("ms", **times)]
+        for name, steps in zip(times, found, strict=True):
+            if (most := steps.max(initial=0)) > _MOST_STEPS:
+                raise NetworkError(
+                    f"population {self.population}: {name} is {most * self.dt:g} ms, {most:g} steps; pass at most "
+                    f"{_MOST_STEPS * self.dt:g} ms, which are 2**31 - 1 steps"
+                )
+        return [steps.astype(np.int32) for steps in found]
 
     def _checked(self, name: str, value: Value, unit: str, positive: bool) -> Array:
         where = f"population {self.population}: {name}"

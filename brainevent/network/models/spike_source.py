@@ -58,7 +58,8 @@ def spike_source(name: str, times: Times, *, dt: Value = 0.1) -> Population:
         A population without a receptor, with a neuron for each element of `times`.
 
     Raises:
-        NetworkError: A time is negative, a neuron has two spikes in one step, or more than 64.
+        NetworkError: A time is negative, or beyond 2**31 - 1 steps, or a neuron has two spikes in one step, or more
+            than 64.
 
     Examples:
         >>> from brainevent.network.models import spike_source
@@ -131,7 +132,7 @@ def spike_input(times: Times, steps: int, *, dt: Value = 0.1, start: int = 0) ->
         How many spikes each neuron has in each step, as float32 (steps, neurons).
 
     Raises:
-        NetworkError: A time is negative, or a neuron has two spikes in one step.
+        NetworkError: A time is negative or beyond 2**31 - 1 steps, or a neuron has two spikes in one step.
 
     Examples:
         >>> from brainevent.network.models import spike_input

@@ -39,8 +39,8 @@ def step_current(
         A population of the same name and size.
 
     Raises:
-        NetworkError: A time is negative, a unit is not that of `into`, or the population has a state of this name
-            already.
+        NetworkError: A time is negative, or beyond 2**31 - 1 steps, a unit is not that of `into`, or the population
+            has a state of this name already.
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import Tracer
+from ..._compat import Tracer, behind
 from ...errors import NetworkError
 
 __all__ = ["as_numbers", "check_fit"]
@@ -25,19 +25,34 @@ def as_numbers(where: str, value: Any, dtype: Any) -> Array:
 
 
 def check_fit(where: str, value: Any, dtype: Any) -> None:
-    """Raise if numbers would be others in a dtype of the form, but for rounding, as far as that is known.
+    """Raise if numbers would be others in a dtype of the form, but for rounding.
 
-    NaN and infinite numbers stay.
+    NaN and infinite numbers stay. In a program of JAX no value is known: integers of a wider dtype are refused, since
+    they might wrap around, and floats that are too large become infinite.
     """
     dtype = np.dtype(dtype)
     found = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
     kind = dtype.kind.replace("u", "i")
     if not any(jnp.issubdtype(found, one) for one in _KINDS[kind]):
         raise NetworkError(f"simulate: {where} is {found}; pass {_SAID[kind]}, which become {dtype}")
-    if found != dtype and not isinstance(value, Tracer):
-        numbers = np.asarray(value)
-        with np.errstate(over="ignore"):
-            new = numbers.astype(dtype)
-        beyond = np.isinf(new) & ~np.isinf(numbers) if kind == "f" else new != numbers
-        if beyond.any():
-            raise NetworkError(f"simulate: {where}: {numbers[beyond][0]} does not fit in {dtype}; pass numbers that do")
+    if found != dtype:
+        known = behind(value)
+        _check_unknown(where, found, dtype) if isinstance(known, Tracer) else _check(where, np.asarray(known), dtype)
+
+
+def _check(where: str, numbers: Array, dtype: np.dtype[Any]) -> None:
+    with np.errstate(over="ignore"):
+        new = numbers.astype(dtype)
+    beyond = np.isinf(new) & ~np.isinf(numbers) if dtype.kind == "f" else new != numbers
+    if beyond.any():
+        raise NetworkError(f"simulate: {where}: {numbers[beyond][0]} does not fit in {dtype}; pass numbers that do")
+
+
+def _check_unknown(where: str, found: Any, dtype: np.dtype[Any]) -> None:
+    """Raise for integers that might wrap around; those of int32 may be for uint32: keys and steps are bits."""
+    if dtype.kind not in "iu" or np.can_cast(found, dtype) or (found == np.int32 and dtype == np.uint32):
+        return
+    raise NetworkError(
+        f"simulate: {where} is {found} in a program of JAX, where its values are unknown and may not fit in {dtype}; "
+        f"pass it as {dtype}, with .astype({str(dtype)!r})"
+    )

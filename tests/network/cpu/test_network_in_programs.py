@@ -17,6 +17,7 @@ from test_network_sweep import DRIVES, INPUT, RECORD, STEPS, WEIGHTS, built
 
 import brainevent as be
 from brainevent.errors import NetworkError, ShapeError, UnknownNameError
+from brainevent.network.cpu import pure
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.cpu.image import Image
 from brainevent.network.run.simulation import Simulation
@@ -129,6 +130,20 @@ def test_weights_are_those_of_separate_builds():
 
 def compiled_of(sim):
     return jax.jit(lambda state: be.simulate(sim, state, {}, STEPS, record="E.rate")[1]["E.rate"])
+
+
+def test_calls_that_run_at_once_keep_nothing_and_programs_do():
+    sim = built()
+    of_one = lambda state: be.simulate(sim, state, {}, STEPS, record=RECORD)[1]
+    two = jax.tree.map(lambda x: jnp.stack([x, x]), sim.state)
+    four = jax.tree.map(lambda x: jnp.stack([x, x]), two)
+    kept, alone = set(pure._kept), of_one(sim.state)
+    for mapped, states in ((jax.vmap(of_one), two), (jax.vmap(jax.vmap(of_one)), four)):
+        for name, found in mapped(states).items():
+            np.testing.assert_array_equal(found, np.broadcast_to(alone[name], found.shape))
+    assert set(pure._kept) == kept
+    jax.jit(jax.vmap(of_one))(two)
+    assert len(set(pure._kept) - kept) == 1
 
 
 def test_programs_outlive_the_simulation():

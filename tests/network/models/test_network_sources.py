@@ -245,6 +245,8 @@ def test_a_terminal_recovers():
         (lambda: models.poisson_source("p", 1, rate=-1), r"p: rate is -1.0; it must be 0 or more and finite, in Hz"),
         (lambda: models.spike_source("s", [[1], np.arange(65)]), r"s: neuron 1 has 65 spikes; give at most 64, or"),
         (lambda: models.spike_source("s", [[], [1, 1.01]]), r"s: neuron 1 has two spikes in step 10"),
+        (lambda: models.spike_source("s", [[1], [3e8]]), r"s: times\[1\] is 3e\+08 ms, 3e\+09 steps; pass at most"),
+        (lambda: models.lif_delta("exc", 1, refractory=1e9), r"exc: refractory is 1e\+09 ms, 1e\+10 steps; pass"),
         (lambda: models.spike_source("s", [[-1]]), r"s: times\[0\] is -1.0; it must be 0 or more"),
         (lambda: models.tsodyks_markram("t", 1, tau_recover=0), r"t: tau_recover is 0.0; it must be above 0"),
         (lambda: models.tsodyks_markram("t", 1, use=1.5), r"t: use is 1.5; it must be from 0 to 1"),

@@ -87,6 +87,28 @@ def test_a_traced_float_is_no_integer():
         jax.jit(lambda much: be.simulate(sim, sim.state, {"a": {"much": much}}, STEPS)[0])(2.7)
 
 
+def test_integers_that_may_wrap_around_in_a_program_are_refused():
+    sim = made()
+    counted = lambda much: be.simulate(sim, sim.state, {"a": {"much": much}}, STEPS, record=["a.count"])[1]["a.count"]
+    words = r"params\['a'\]\['much'\] is {} in a program of JAX, where its values are unknown and may not fit in int32"
+    with jax.enable_x64(True):
+        for wide in (jnp.int64(2**32 + 3), jnp.uint32(3), 3):  # int64, as any Python integer is
+            with pytest.raises(
+                NetworkError, match=words.format(getattr(wide, "dtype", "int64")) + "; pass it as int32"
+            ):
+                jax.jit(counted)(wide)
+        assert jax.jit(lambda much: counted(much.astype("int32")))(jnp.int64(3))[-1, 0] == 3 * STEPS
+        # JAX runs this at once, so the values are known
+        assert jax.vmap(counted)(jnp.array([3, 4]))[:, -1, 0].tolist() == [3 * STEPS, 4 * STEPS]
+        with pytest.raises(NetworkError, match=r"'much'.*: 4294967299 does not fit in int32; pass numbers that do"):
+            jax.vmap(counted)(jnp.array([3, 2**32 + 3]))
+        wide = jax.random.key_data(jax.random.key(1)).astype("int64")
+        with pytest.raises(NetworkError, match=r"keys\['a'\] is int64 in a program of JAX, .* may not fit in uint32"):
+            jax.jit(lambda key: be.simulate(sim, sim.state, {}, STEPS, keys={"a": key})[0])(wide)
+    signed = np.array([1, 2], np.int32)
+    jax.jit(lambda key: be.simulate(sim, sim.state, {}, STEPS, keys={"a": key})[0])(signed)
+
+
 def test_numbers_of_other_dtypes_that_mean_the_same_are_taken():
     sim, asked = made(), ["a.v", "a.count"]
     params = {"a": {"threshold": jnp.bfloat16(0.5), "much": np.uint8(2)}}
