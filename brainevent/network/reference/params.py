@@ -85,7 +85,10 @@ def _check_known_weights(where: str, plastic: PlasticPlan, given: Array) -> None
 
 
 def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> NetworkState:
-    """Return a state with the weights of plastic synapses that `params` give; only one before step 0 takes others."""
+    """Return a state with the weights of plastic synapses that `params` give; only one before step 0 takes others.
+
+    Where that is known when the call runs, they become NaN if they are others.
+    """
     synapses = dict(state.synapses)
     for one in plan.plastic:
         if "weights" in params.get(one.name, {}):
@@ -96,8 +99,10 @@ def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> Net
             before = synapses[one.name]["w"]
             if loop := loop_of(before):
                 _refuse_weights(where, one.name, f"in a loop of JAX ({loop})")
-            known = not any(isinstance(x, Tracer) for x in (given, before, state.step))
-            if known and int(state.step) and not np.array_equal(given, before, equal_nan=True):
+            if any(isinstance(x, Tracer) for x in (given, before, state.step)):
+                fits = (jnp.asarray(state.step) == 0) | (jnp.asarray(given) == before).all()
+                given = jnp.where(fits, given, np.nan)
+            elif int(state.step) and not np.array_equal(given, before, equal_nan=True):
                 _refuse_weights(where, one.name, f"after step {int(state.step)}")
             synapses[one.name] = {**synapses[one.name], "w": given}
     return replace(state, synapses=synapses)

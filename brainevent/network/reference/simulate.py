@@ -67,12 +67,14 @@ def simulate(
     Of plastic synapses, weights, states and traces are in `state`, and come back changed; they are delivered as they
     are, not rounded to quanta. Derivatives pass through the rules, but not through when they are called. `params` may
     have, by plastic projection, parameters of its rules, and "weights", which are those before step 0: a state of a
-    later step has its own.
+    later step has its own, and takes no others. That is an error; where it is known only when JAX's program runs, the
+    weights become NaN, and with them what they reach. With all backends, networks with plastic synapses run in plain
+    JAX, in which rules are differentiated; so the bits are not those of the method `run`.
 
     Values of spikes are differentiated, too. A spike with a value outside the `value_range` of its population delivers
     nothing, and makes the float states of its neuron NaN.
 
-    A simulation that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
+    Any other that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
     are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
     bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a CPU each in a thread;
     several `vmap` are one batch. Means of `random.poisson` that are one for a population are those of the build; with

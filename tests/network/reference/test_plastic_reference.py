@@ -158,6 +158,25 @@ def test_weights_in_params_are_those_of_a_beginning():
         be.simulate(sim, sim.state, {"ab": np.zeros(3)}, 5)
 
 
+def test_traced_weights_do_not_replace_what_synapses_have_become():
+    """In a program of JAX, which cannot raise, weights of the beginning are NaN after step 0, unless they are equal."""
+    sim = network("axon").build(seed=3, backend="jax")
+    weights = sim.params["ab"]["weights"]
+
+    @jax.jit
+    def again(state, weights):
+        return be.simulate(sim, state, {"ab": {"weights": weights}}, 5)[0]
+
+    later = again(sim.state, weights * 0.5)
+    assert not np.isnan(later.synapses["ab"]["w"]).any()
+    assert np.isnan(again(later, weights * 0.5).synapses["ab"]["w"]).all()
+    own, _ = be.simulate(sim, later, {}, 5)
+    equal = again(later, later.synapses["ab"]["w"])
+    np.testing.assert_allclose(equal.synapses["ab"]["w"], own.synapses["ab"]["w"], rtol=1e-5)
+    gradient = jax.grad(lambda w: again(later, w).synapses["ab"]["w"].sum())(later.synapses["ab"]["w"])
+    assert np.count_nonzero(gradient) == weights.size
+
+
 @pytest.mark.parametrize("backend", ["jax", "interpreted"])
 def test_a_rule_that_gives_nan_names_synapse_step_and_rule(backend):
     def broken(w, s, pre, post, p):
