@@ -15,8 +15,8 @@ from numba.extending import intrinsic
 from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
-    "acquire", "any_of", "array_at", "as_word", "call", "count_up", "join_thread", "prefetch", "put", "release",
-    "start_thread", "word", "yield_thread",
+    "acquire", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread", "prefetch", "put",
+    "release", "start_thread", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -190,3 +190,27 @@ def any_of(typing_context: Any, flags: Any, start: Any, count: Any) -> Any:
         return builder.icmp_unsigned("!=", builder.load(address, align=1), word(0))
 
     return types.bool_(flags, types.int64, count), codegen
+
+
+@intrinsic
+def count_within(typing_context: Any, numbers: Any, start: Any, count: Any, least: Any, span: Any) -> Any:
+    """Return how many of up to 16 numbers, from `numbers[start]`, are from `least` to `least + span`, which may wrap.
+
+    All arguments but `start` are uint32; all 16 numbers are read.
+    """
+    if not isinstance(numbers, types.Array) or numbers.dtype != types.uint32 or numbers.ndim != 1:
+        return None
+    kind = ir.VectorType(_I32, 16)
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        def all_(value: ir.Value) -> ir.Value:
+            first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _I32(0))
+            return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(kind, [0] * 16))
+
+        address = builder.bitcast(_address(context, builder, signature.args[0], *args[:2]), kind.as_pointer())
+        after = builder.sub(builder.load(address, align=4), all_(args[3]))
+        within = builder.bitcast(builder.icmp_unsigned("<=", after, all_(args[4])), ir.IntType(16))
+        chosen = builder.sub(builder.shl(_I32(1), args[2]), _I32(1))
+        return builder.zext(builder.ctpop(builder.and_(builder.zext(within, _I32), chosen)), _I64)
+
+    return types.int64(numbers, types.int64, types.uint32, types.uint32, types.uint32), codegen

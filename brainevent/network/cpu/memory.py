@@ -97,7 +97,7 @@ class Memory:
             for p in self.plan.populations
         }
         self._add_waiting(arriving)
-        plastic = {name: one.read() for name, one in self.plastic.items()}
+        plastic = {name: one.read(self.step) for name, one in self.plastic.items()}
         synapses, traces = ({name: parts[k] for name, parts in plastic.items()} for k in range(2))
         past = {name: self.kept[name].past(self.step) for name in self.plan.pasts}
         return NetworkState(np.uint32(self.step), neurons, arriving, self.plan.quanta, synapses, traces, past)
@@ -172,7 +172,7 @@ class Memory:
     def set(self, name: str, param: str, value: Array) -> None:
         """Copy a parameter, of a population or of a plastic projection, into its array."""
         if name in self.plastic:
-            self.plastic[name].set(param, value)
+            self.plastic[name].set(param, value, self.step)
             return
         array = self.arrays[name].params[param]
         array[...] = flushed(np.asarray(value, array.dtype))

@@ -20,8 +20,8 @@ from .plastic_text import PlasticText
 from .update_text import Update
 
 __all__ = ["bundle_address", "bundle_function", "coupling_address", "delivery_address", "drive_alone_address"]
-__all__ += ["drive_alone_function", "drive_function", "handler_address", "plastic_address", "update_address"]
-__all__ += ["worker_address"]
+__all__ += ["drive_alone_function", "drive_function", "handler_address", "plastic_address", "plastic_function"]
+__all__ += ["update_address", "worker_address"]
 
 
 def _made(room: str, name: str, *arguments: Any) -> Any:
@@ -30,10 +30,12 @@ def _made(room: str, name: str, *arguments: Any) -> Any:
     return found(*arguments) if arguments else found
 
 
-def _address(title: str, text: str, words: int, room: str, name: str, *arguments: Any) -> int:
+def _address(
+    title: str, text: str, words: int, room: str, name: str, *arguments: Any, flushes: bool = False
+) -> int:
     from ...backends.numba.loops import native_address
 
-    return native_address(title, sources() + text, words, lambda: _made(room, name, *arguments))
+    return native_address(title, sources() + text, words, lambda: _made(room, name, *arguments), flushes=flushes)
 
 
 def _function(address: int, words: int) -> Any:
@@ -70,7 +72,7 @@ def plastic_address(found: PlasticText) -> int:
     """Return the address of a function of a plastic projection, of a table, a step and a word."""
     text = numba_text(found.forms) + found.text
     arguments = found.name, found.forms, found.text
-    return _address(f"network_{found.name}", text, 3, "on_plastic", "compiled_plastic", *arguments)
+    return _address(f"network_{found.name}", text, 3, "on_plastic", "compiled_plastic", *arguments, flushes=True)
 
 
 def coupling_address(coupling: CouplingPlan) -> int:
@@ -82,6 +84,12 @@ def coupling_address(coupling: CouplingPlan) -> int:
 @functools.cache
 def bundle_function(address: int) -> Any:
     """Return the `deliver(table, step, before)` at an address."""
+    return _function(address, 3)
+
+
+@functools.cache
+def plastic_function(address: int) -> Any:
+    """Return the function of a plastic projection at an address."""
     return _function(address, 3)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...backends.numba import inner, prefetch
 from ...backends.numba.floats import HARDWARE_FLUSHES
-from ...backends.numba.memory import array_at, put, word
+from ...backends.numba.memory import array_at, count_within, put, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms
 from .on_lists import count_of, spikes_of
@@ -55,7 +55,7 @@ def decayed_trace_of(scaled: Any, decayed: Any) -> Any:
 def compiled_plastic(name: str, forms: Sequence[Form], text: str) -> Any:
     """Return the Numba function of a name in a text; the others are loops over arrays."""
     scope = {"np": np, "array_at": array_at, "word": word, "put": put, "count_of": count_of, "spikes_of": spikes_of}
-    scope["prefetch"] = prefetch
+    scope |= {"prefetch": prefetch, "count_within": count_within}
     functions = compiled_forms(forms, inlined=True)
     scope |= {f"be_{key}": function for key, function in functions.items()} | {"stretch": stretch}
     if "decayed" in functions:

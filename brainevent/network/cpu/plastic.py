@@ -18,9 +18,9 @@ from ..plan.plastic import SPIKE, Past, PlasticPlan
 from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState, initial_traces
-from .native import plastic_address
-from .plastic_text import ARRIVE, FINISH, plastic_text, small_of, words_of_plastic
-from .tables import KEPT, Table, address, lines
+from .native import plastic_address, plastic_function
+from .plastic_text import ARRIVE, FINISH, late_dtypes, plastic_text, small_of, words_of_plastic
+from .tables import EVENTS, KEPT, STRETCH, Table, address, lines
 from .waiting import SpikeLists
 
 __all__ = ["Kept", "PlasticArrays", "kept_of"]
@@ -119,6 +119,9 @@ class PlasticArrays:
 
     Weights and states are in the order of the plan. Each part has its own traces of sources, which are the same in all.
 
+    Where `late_dtypes` says so, events of targets wait until a spike of the source arrives at a synapse, so that
+    memory is visited in order; all that reads synapses brings them up to date before.
+
     Args:
         plan: The network.
         plastic: The projection.
@@ -149,6 +152,8 @@ class PlasticArrays:
         for others in self.traces[1:]:  # each part has targets of its own
             others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
         dtypes = {name: array.dtype.name for name, array in states.items()}
+        self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=plan.check_finite)
+        self._waiting = None if self._late is None else _Waiting(plan, plastic, self._late)
         found = {
             name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
             for name in (ARRIVE, FINISH)
@@ -162,12 +167,27 @@ class PlasticArrays:
         for table, own in zip(self.tables, words, strict=True):
             table.update(own)
 
-    def set(self, param: str, value: Array) -> None:
-        """Replace a parameter of the rules."""
+    def catch_up(self, step: int) -> None:
+        """Let all events before a step act that wait for spikes of sources."""
+        if self._waiting is not None and self._waiting.held.any():
+            for table in self.tables:
+                plastic_function(self.functions[ARRIVE])(table.address, step, -1)
+            self._waiting.held[...] = 0
+
+    def keep_up(self, targets: Array, step: int) -> None:
+        """From a step on, let no event of some targets wait: their synapses are read after each step."""
+        if self._waiting is not None:
+            self.catch_up(step)
+            self._waiting.most[targets] = 1
+
+    def set(self, param: str, value: Array, step: int) -> None:
+        """Replace a parameter of the rules, from a step on."""
+        self.catch_up(step)
         self.params[param][...] = flushed(np.asarray(value, self.plan.dtype))
 
-    def read(self) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Return copies of synapses and traces, as in a `NetworkState`."""
+    def read(self, step: int) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return copies of synapses and traces before a step, as in a `NetworkState`."""
+        self.catch_up(step)
         synapses = {name: np.array(array[self.plastic.order]) for name, array in self.synapses.items()}
         return synapses, {name: array.copy() for name, array in self.traces[0].items()}
 
@@ -179,6 +199,8 @@ class PlasticArrays:
         for traces in self.traces:
             for key, array in traces.items():
                 array[...] = state.traces[name][key]
+        if self._waiting is not None:
+            self._waiting.clear(int(state.step))
         self._faulty[...] = 0
 
     def fault(self) -> SynapseFault | None:
@@ -201,7 +223,7 @@ class PlasticArrays:
 
     def _table(self, part: int) -> Table:
         plastic, own = self.plastic, self.traces[part]
-        words = dict.fromkeys(words_of_plastic(plastic), 0)
+        words = dict.fromkeys(words_of_plastic(plastic, self._late), 0)
         words |= {
             "parts": self.plan.parts,
             "part": part,
@@ -230,6 +252,8 @@ class PlasticArrays:
         for name, state in plastic.rules.carried:
             words[f"carried:{name}"] = address(own[f"pre.{name}"])
             words[f"kept:{state}"] = address(self._kept[plastic.source].states[state])
+        if self._waiting is not None:
+            words |= self._waiting.words(part)
         for word in words:
             kind, _, name = word.partition(":")
             if kind == "target":
@@ -237,6 +261,38 @@ class PlasticArrays:
             if kind == "event":
                 words[word] = address(self._kept[plastic.target].lists[name].lines)
         return Table(list(words), words)
+
+
+class _Waiting:
+    """The events of the targets of a projection that wait for spikes of its sources.
+
+    Args:
+        plan: The network.
+        plastic: The projection.
+        dtypes: Of the values of the target that its rule reads, by their names.
+    """
+
+    def __init__(self, plan: Plan, plastic: PlasticPlan, dtypes: Mapping[str, str]):
+        size, rows = plastic.sizes[1], plastic.pre_rows
+        self.held, self.most = aligned((size,), np.uint8), aligned((size,), np.uint8)
+        self.most[...] = EVENTS
+        self._times = aligned((size * EVENTS,), np.uint32)
+        self._values = {name: aligned((size * EVENTS,), dtype) for name, dtype in dtypes.items()}
+        self._seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
+        self._scratch = [(aligned((STRETCH,), np.uint8), aligned((STRETCH,), np.uint16)) for _ in range(plan.parts)]
+
+    def clear(self, step: int) -> None:
+        """Let nothing wait before a step."""
+        self.held[...] = 0
+        for seen in self._seen:
+            seen[...] = np.uint32(step)
+
+    def words(self, part: int) -> dict[str, int]:
+        """Return what the text of a part needs."""
+        names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
+        words = {name: address(array) for name, array in zip(names, own, strict=True)}
+        words |= dict(zip(("left", "some"), map(address, self._scratch[part]), strict=True))
+        return words | {f"late:{name}": address(array) for name, array in self._values.items()}
 
 
 def _own(array: Array) -> Array:

@@ -13,16 +13,19 @@ import numpy as np
 from ...scalar.form import Form
 from ...scalar.synapse import DECAYED, DELIVERED, SCALED, SPIKED, TracedSynapseRule, forms_of_synapses
 from ..plan.plastic import SPIKE, PlasticPlan
-from .tables import LINE, LIST, PLASTIC
+from .tables import EVENTS, LINE, LIST, PLASTIC, STRETCH
 
-__all__ = ["ARRIVE", "FINISH", "PlasticText", "Small", "plastic_text", "small_of", "words_of_plastic"]
+__all__ = ["ARRIVE", "FINISH", "PlasticText", "Small", "late_dtypes", "plastic_text", "small_of", "words_of_plastic"]
 
 ARRIVE, FINISH = "arrive", "finish"
 
 
 @dataclass(frozen=True)
 class PlasticText:
-    """The text of `arrive(table, step, _)` or `finish(table, step, _)`, and the forms that it calls."""
+    """The text of `arrive(table, step, how)` or `finish(table, step, _)`, and the forms that it calls.
+
+    Where events wait, `arrive` brings all synapses up to date if `how` is negative, and does nothing else.
+    """
 
     name: str
     text: str
@@ -51,8 +54,23 @@ def small_of(plastic: PlasticPlan) -> Small:
     return Small(plastic.targets.dtype.type, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
 
 
-def words_of_plastic(plastic: PlasticPlan) -> tuple[str, ...]:
-    """Return the words of the table of a plastic projection: a name, or a kind and a name."""
+def late_dtypes(
+    plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool
+) -> dict[str, str] | None:
+    """Return the dtypes of what waits with an event of a target; None if all events act at once.
+
+    Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses.
+    """
+    rules = plastic.rules
+    if watched or not plastic.at_axon or len(rules.on_post) != 1 or rules.every:
+        return None
+    traces = {one.name for one in rules.post}
+    ((_, rule),) = rules.on_post
+    return {name: dtype if name in traces else states[name] for name in _inputs(rule.form, "post_")}
+
+
+def words_of_plastic(plastic: PlasticPlan, late: Mapping[str, str] | None) -> tuple[str, ...]:
+    """Return the words of the table of a plastic projection, of which `late` waits: a name, or a kind and a name."""
     rules = plastic.rules
     words = [*PLASTIC._fields, *(f"state:{name}" for name in rules.states), *(f"param:{name}" for name in rules.params)]
     for side, traces in (("pre", rules.pre), ("post", rules.post)):
@@ -61,6 +79,8 @@ def words_of_plastic(plastic: PlasticPlan) -> tuple[str, ...]:
     for name, state in rules.carried:
         words += [f"carried:{name}", f"kept:{state}"]
     words += [f"target:{name}" for name in _read_of_target(plastic)]
+    if late:
+        words += [f"late:{name}" for name in late]
     events = dict.fromkeys([*(event for event, _ in rules.on_post), *[SPIKE] * bool(rules.post)])
     words += [f"event:{event}" for event in events]
     return tuple(dict.fromkeys(words))
@@ -87,7 +107,8 @@ class _Writer:
     def __init__(self, plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool):
         self.plastic, self.rules, self.dtype, self.watched = plastic, plastic.rules, dtype, watched
         self.small = small_of(plastic)
-        self.words = {name: place for place, name in enumerate(words_of_plastic(plastic))}
+        self.late = late_dtypes(plastic, states, dtype, watched=watched)
+        self.words = {name: place for place, name in enumerate(words_of_plastic(plastic, self.late))}
         self.arrays = self._arrays(states)
         self.scalars = {f"p_{name}": (f"param:{name}", dtype) for name in self.rules.params}
         self.functions: list[str] = []
@@ -123,6 +144,12 @@ class _Writer:
             found[f"kept_{name}"] = (f"kept:{state}", "slots * sources", kind)
         for name in _read_of_target(self.plastic):
             found[f"post_{name}"] = (f"target:{name}", "size", _element(states[name]))
+        if self.late is not None:
+            found |= {"seen": ("seen", rows["pre"], "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
+            found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
+            found |= {"left": ("left", f"{STRETCH}", "uint8"), "some": ("some", f"{STRETCH}", "uint16")}
+            for name, kind in self.late.items():
+                found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
         return found
 
     def _word(self, name: str) -> str:
@@ -174,20 +201,20 @@ class _Writer:
         many = not self.plastic.at_axon and self.small.which is not None
         return f"np.int64(which[e]) * size + {target}" if many else target
 
-    def traced(self, side: str, name: str, at: str) -> str:
-        """Return the value of a trace in this step."""
+    def traced(self, side: str, name: str, at: str, now: str = "now") -> str:
+        """Return the value of a trace in a step."""
         key = f"{side}_{name}"
         for form in (SCALED, DECAYED):
             self.helper(form)
-        return f"decayed_trace({key}[{at}], last_{side}[{at}], now, f_{key}, k_{key}[0])"
+        return f"decayed_trace({key}[{at}], last_{side}[{at}], {now}, f_{key}, k_{key}[0])"
 
-    def values(self, side: str, form: Form, at: str, neuron: str) -> list[str]:
+    def values(self, side: str, form: Form, at: str, neuron: str, now: str = "now") -> list[str]:
         """Return lines that define the inputs of a rule which are of one side, of a neuron with traces at a place."""
         traces = {one.name for one in (self.rules.pre if side == "pre" else self.rules.post)}
         lines = []
         for name in _inputs(form, f"{side}_"):
             if name in traces:
-                lines.append(f"x_{side}_{name} = {self.traced(side, name, at)}")
+                lines.append(f"x_{side}_{name} = {self.traced(side, name, at, now)}")
             else:
                 lines.append(f"x_{side}_{name} = {side}_{name}[{at if side == 'pre' else neuron}]")
         return lines
@@ -230,13 +257,98 @@ class _Writer:
     def of_target(self, name: str, rule: TracedSynapseRule) -> str:
         """Write a walk along synapses of `target`, whose traces are at the place `there`."""
         fixed = self.values("post", rule.form, "there", "target")
-        # Synapses of a target are far from each other in memory.
-        each = [f"ahead = np.int64(entries[min(k + {_AHEAD}, end - 1)])", "prefetch(weights, ahead)"]
-        each += [*(f"prefetch(s_{name}, ahead)" for name in self.rules.states), "e = np.int64(entries[k])"]
+        each = self.entry()
         if _inputs(rule.form, "pre_"):
             each += ["source = np.int64(origins[k])", f"at = {self.at_pre('source')}"]
             each += self.values("pre", rule.form, "at", "source")
         return self.walk(name, rule, ["target", "there"], fixed, each)
+
+    def entry(self) -> list[str]:
+        """Return lines that define synapse e, number k of a target: they are far from each other in memory."""
+        lines = [f"ahead = np.int64(entries[min(k + {_AHEAD}, end - 1)])", "prefetch(weights, ahead)"]
+        return [*lines, *(f"prefetch(s_{name}, ahead)" for name in self.rules.states), "e = np.int64(entries[k])"]
+
+    # Events that wait for a spike of the source, which brings its synapses up to date.
+
+    def waited(self) -> list[str]:
+        """Return lines that let one event act, of which `event` is the place, on synapse e."""
+        ((_, rule),) = self.rules.on_post
+        lines = ["then = times[event]", *self.values("pre", rule.form, "at", "source", "then")]
+        lines += [f"x_post_{name} = late_{name}[event]" for name in _inputs(rule.form, "post_")]
+        return [*lines, *self.called(self.form("on_post_0", rule.form), rule.form)]
+
+    def late_of_source(self) -> str:
+        """Write a walk that lets what waits act on synapses of `source`: turn by turn, one event of each of them."""
+        body = [
+            "since, span = seen[at], np.uint32(now - seen[at])",
+            f"for first in range(begin, end, {STRETCH}):",
+            "    many = np.int64(0)",
+            f"    for k in range(min({STRETCH}, end - first)):",
+            "        target = np.int64(targets[first + k])",
+            f"        count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
+            "        left[k] = count",
+            "        some[many] = k",
+            "        many += np.int64(count > 0)",
+            "    while many > 0:",
+            "        again = np.int64(0)",
+            "        for turn in range(many):",
+            "            k = np.int64(some[turn])",
+            "            e, count = first + k, np.int64(left[k])",
+            "            target = np.int64(targets[e])",
+            f"            event = {EVENTS} * target + np.int64(held[target]) - count",
+            *(f"            {line}" for line in self.waited()),
+            "            left[k] = count - 1",
+            "            some[again] = k",
+            "            again += np.int64(count > 1)",
+            "        many = again",
+        ]
+        return self.function("late_of_source", ["begin", "end", "source", "at"], body)
+
+    def late_of_target(self) -> str:
+        """Write a walk that lets what waits act on all synapses of `target`."""
+        body = [
+            f"last = {EVENTS} * target + np.int64(held[target])",
+            "for k in range(begin, end):",
+            *(f"    {line}" for line in self.entry()),
+            "    source = np.int64(origins[k])",
+            f"    at = {self.at_pre('source')}",
+            "    since = seen[at]",
+            f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, np.uint32(now - since))",
+            "    for event in range(last - count, last):",
+            *(f"        {line}" for line in self.waited()),
+        ]
+        return self.function("late_of_target", ["begin", "end", "target"], body)
+
+    def wait(self) -> list[str]:
+        """Return lines that let an event of `target` wait; if its place was the last one, all that waits acts."""
+        ((_, rule),) = self.rules.on_post
+        return [
+            f"event = {EVENTS} * target + np.int64(held[target])",
+            "times[event] = now",
+            *self.values("post", rule.form, "there", "target"),
+            *(f"late_{name}[event] = x_post_{name}" for name in _inputs(rule.form, "post_")),
+            "held[target] += np.uint8(1)",
+            "if held[target] >= most[target]:",
+            "    begin, end = into[target], into[target + 1]",
+            f"    {self.late_of_target()}",
+            "    held[target] = np.uint8(0)",
+        ]
+
+    def up_to_date(self, late: str) -> list[str]:
+        """Return lines that bring all synapses of this part up to date, if that is all to be done."""
+        inner = [*self.reached(), late]
+        return [
+            "if how < 0:",
+            "    for source in range(sources):",
+            "        for row in range(rows):",
+            *(f"            {line}" for line in inner),
+            "    return 0",
+        ]
+
+    def reached(self) -> list[str]:
+        """Return lines that define the synapses of `source` with the delay of `row`, and the place of its traces."""
+        lines = ["at = row * sources + source", _ROW]
+        return lines if self.small.which is None else [*lines, "begin, end = stretch(which, begin, end, row)"]
 
     def spiked(self, side: str, at: str) -> list[str]:
         """Return lines that let traces at a place take a spike."""
@@ -249,18 +361,16 @@ class _Writer:
             lines.append(f"{key}[{at}] = {add}")
         return [*lines, f"last_{side}[{at}] = now"] if lines else []
 
-    def of_spikes(self, begin: str, delay: str, *, axon: bool) -> list[str]:
+    def of_spikes(self, delay: str, *, axon: bool, late: str = "") -> list[str]:
         """Return lines for all spikes of the source of step `step - delay`: they are delivered, and change synapses."""
-        rule, row = self.rules.on_pre, "row * sources + source" if axon else "source"
+        rule = self.rules.on_pre
         deliver = self.function(
             "deliver",
             ["begin", "end", "ring", "place", *([] if axon else ["mask", "ring_row", "step"]), "per_unit"],
             self._deliver(axon=axon),
         )
-        inner = ["source = np.int64(spikes[k])", f"at = {row}", begin]
-        if axon and self.small.which is not None:
-            inner.append("begin, end = stretch(which, begin, end, row)")
-        inner.append(deliver)
+        inner = ["source = np.int64(spikes[k])", *(self.reached() if axon else ["at = source", _ROW])]
+        inner += [*([late, "seen[at] = now"] if late else []), deliver]
         for name, _ in self.rules.carried:
             inner.append(f"pre_{name}[at] = kept_{name}[((step - {delay}) & (slots - 1)) * sources + source]")
         if rule is not None:
@@ -300,8 +410,10 @@ class _Writer:
 
     def arrive(self) -> list[str]:
         """Return the body of `arrive`: at the axon, spikes reach synapses after their delays."""
-        spikes = self.of_spikes(_ROW, "delay", axon=True)
+        late = self.late_of_source() if self.late is not None else ""
+        spikes = self.of_spikes("delay", axon=True, late=late)
         return [
+            *(self.up_to_date(late) if late else []),
             *self.ring(),
             "place = (step & mask) * ring_row",
             "for row in range(rows):",
@@ -312,9 +424,11 @@ class _Writer:
     def finish(self) -> list[str]:
         """Return the body of `finish`: all that happens after the neurons of a step were updated."""
         axon, rules = self.plastic.at_axon, self.rules
-        lines = [] if axon else [*self.ring(), "place = 0", *self.of_spikes(_ROW, "0", axon=False)]
+        lines = [] if axon else [*self.ring(), "place = 0", *self.of_spikes("0", axon=False)]
         first = int(rules.on_pre is not None)
-        for k, (event, rule) in enumerate(rules.on_post):
+        if self.late is not None:
+            lines += self.of_event(rules.on_post[0][0], self.wait())
+        for k, (event, rule) in enumerate(rules.on_post if self.late is None else ()):
             call = self.of_target(f"on_post_{k}", rule)
             place = "target" if axon else "target * rows + row"
             inner = [f"begin, end = into[{place}], into[{place} + 1]"]
@@ -352,7 +466,7 @@ class _Writer:
         if self.watched:
             body = ["faults = np.int64(0)", *body, *_FAULTS]
         lines = [*self.setup([*body, *self.functions]), *body, "return 0"]
-        whole = [*self.functions, f"def {name}(table, step, _):", *(f"    {line}" for line in lines)]
+        whole = [*self.functions, f"def {name}(table, step, how):", *(f"    {line}" for line in lines)]
         return PlasticText(name, "\n".join(whole) + "\n", tuple(self.forms.values()))
 
 

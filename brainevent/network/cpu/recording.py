@@ -142,6 +142,7 @@ class Recording:
             chosen = np.arange(plastic.entries)[plastic.order][chosen]
             targets, state = plastic.targets[chosen], self.memory.plastic[sample.population].synapses[sample.state]
             bounds = self.memory.arrays[plastic.target].bounds
+            self.memory.plastic[sample.population].keep_up(targets, self.memory.step)
         else:
             arrays = self.memory.arrays[sample.population]
             state, bounds = arrays.states[sample.state], arrays.bounds

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
+__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "EVENTS", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
 __all__ += ["NO_ROOM", "RECORD"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
-__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
+__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCH", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
 Array = Any
 
@@ -50,12 +50,15 @@ DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights 
 STRETCHES = 64  # of entries, that are asked for before the first one is added
 BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
 # Of a plastic projection and part, then those that its text needs: `into` says where the synapses of a target are in
-# `entries`, and `origins` are their sources.
+# `entries`, and `origins` are their sources. Where events of targets wait: `seen` are the steps before which sources
+# have let all that waited for their synapses act; each target has the steps of up to `EVENTS` events, `times`, of which
+# it holds some, and at most some; `left` and `some` are scratch for `STRETCH` synapses.
 PLASTIC = _places(
     "PLASTIC",
     "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
-    "shift per_unit faulty",
+    "shift per_unit faulty seen held most times left some",
 )
+EVENTS, STRETCH = 16, 1024  # events of a target that wait; synapses of a source that are brought up to date at once
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 # Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
 # ones, a number of bytes apart.
