@@ -211,7 +211,7 @@ def test_the_simulation_itself_stays_as_it_is():
 def test_states_of_other_dtypes_and_denormals():
     sim = built(small_plans.plan())
     tiny = jax.tree.map(lambda x: np.full_like(x, -1e-40) if x.dtype == np.float32 else x, sim.state)
-    wide = jax.tree.map(np.float64, tiny.neurons)
+    wide = jax.tree.map(lambda x: np.float64(x) if x.dtype == np.float32 else x, tiny.neurons)
     floats = dataclasses.replace(tiny, neurons=wide, arriving=jax.tree.map(np.float32, tiny.arriving))
     after, _ = be.simulate(sim, floats, {"a": {"decay": np.float32(1e-41)}}, 3)
     assert {x.dtype for x in jax.tree.leaves(after.arriving)} == {np.dtype(np.float32)}
