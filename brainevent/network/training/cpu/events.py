@@ -17,6 +17,7 @@ from ...._compat import (
     Primitive,
     ShapedArray,
     Zero,
+    abstract_result,
     is_undefined_primal,
     mlir,
     new_primitive,
@@ -73,7 +74,10 @@ def _primitive(kernel: str, shape: Callable[[Any, Any], tuple[int, ...]]) -> Pri
     def run(spikes: Array, other: Array) -> list[Array]:
         return native_call(_Target(f"{kernel}_kernel"), [spikes, other], types(spikes, other))
 
-    primitive = new_primitive(f"spikes_{kernel}", types)
+    def results(*operands: Any) -> list[ShapedArray]:
+        return [abstract_result(primitive.name, operands, one.shape, one.dtype) for one in types(*operands)]
+
+    primitive = new_primitive(f"spikes_{kernel}", results)
     mlir.register_lowering(primitive, mlir.lower_fun(run))
     return primitive
 
