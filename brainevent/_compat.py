@@ -94,6 +94,7 @@ __all__ = [
     "symbolic_zero_like",
     "typeof",
     "unsigned_attribute",
+    "varying_alike",
     "with_result_shardings",
     "x64_enabled",
 ]
@@ -234,6 +235,12 @@ def match_explicit_axes(value: Any, like: Any) -> Any:
 def match_manual_axes(operands: Sequence[Any]) -> Sequence[Any]:
     """Make all operands vary over the same mesh axes, like those of JAX's primitives inside `shard_map`."""
     return _core.auto_insert_reshard(*operands)
+
+
+def varying_alike(tree: Any, *others: Any) -> Any:
+    """Make arrays vary over the mesh axes of all of them and of others, as what a loop carries inside `shard_map`."""
+    leaves, structure = jax.tree.flatten(tree)
+    return jax.tree.unflatten(structure, match_manual_axes([*leaves, *jax.tree.leaves(others)])[: len(leaves)])
 
 
 def abstract_result(

@@ -67,6 +67,11 @@ def adjoint_of(
     The forward step returns the bits of the rule. Residuals are the fewest bytes from which, with parameters, the step
     back can be computed: for a leaky neuron the potential before its reset. Comparisons are stored as bools.
 
+    The step back does, operation by operation, what JAX does without `jit`, in float32 with denormals as zeros: it
+    returns a NaN where JAX's formula has one, and loses what the formula loses. The derivative of x / y by y, which
+    has a factor 1 / y**2, is 0 where y**2 overflows, beyond 2e19. Under `jit`, XLA may rearrange operations, so there
+    such numbers may be NaN or finite where these are not; others differ by rounding.
+
     Args:
         traced: The rule, of float32, as `trace` returns it.
         surrogate: The derivative of a spike as a function of the margin; None: spikes have no derivative.

@@ -63,7 +63,7 @@ def inputs_of(rule):
     return (*rule.states, *rule.arriving, *rule.params, *rule.random)
 
 
-def by_jax(rule, surrogate, adjoint, given, cotangents):
+def by_jax(rule, surrogate, adjoint, given, cotangents, *, compiled=True):
     """Return the cotangents that JAX computes for the plain rule in its own arithmetic."""
     names = inputs_of(rule)
     params = {name for name in rule.params if name in adjoint.params}
@@ -85,7 +85,10 @@ def by_jax(rule, surrogate, adjoint, given, cotangents):
         return jax.vjp(step, *(values[k] for k in wanted))[1](cotangents)
 
     with jax.enable_x64(False):
-        return jax.jit(jax.vmap(back))(given, cotangents)
+        if compiled:
+            return jax.jit(jax.vmap(back))(given, cotangents)
+        with jax.disable_jit():  # no operation is rearranged
+            return jax.vmap(back)([*map(jnp.asarray, given)], [*map(jnp.asarray, cotangents)])
 
 
 def run_both(adjoint, rule, given, cotangents):
@@ -120,6 +123,55 @@ def test_the_adjoint_is_the_vjp_of_the_rule(rule, surrogate, rounded):
     forward = check(traced(rule), surrogate, centres=centres, rounded=rounded)
     if rule is not leaky_readout:
         assert 0 < np.count_nonzero(forward[len(traced(rule).states)]) < COUNT
+
+
+def quotient(s, arriving, p):
+    v = s.v / arriving.syn
+    return s.replace(v=jnp.where(v > p.top, 0.0, v)), v > p.top
+
+
+def power(s, arriving, p):
+    v = jnp.abs(s.v) ** arriving.syn
+    return s.replace(v=jnp.where(v > p.top, 0.0, v)), v > p.top
+
+
+def angle(s, arriving, p):
+    v = jnp.arctan2(s.v, arriving.syn) + jnp.hypot(s.v, p.top)
+    return s.replace(v=v), v > p.top
+
+
+def likelihood(s, arriving, p):
+    v = jnp.logaddexp(s.v, arriving.syn) * jax.nn.sigmoid(s.v)
+    return s.replace(v=v), v > p.top
+
+
+# of which products and squares overflow and vanish
+LIMITS = np.array([0, -0.0, 1, -1, 0.5, 3, 1e-30, -1e-30, 1e30, -1e30, 1e19, 1e-19, np.inf, -np.inf, np.nan], F)
+
+
+@pytest.mark.parametrize("rule", [quotient, power, angle, likelihood], ids=lambda one: one.__name__)
+def test_at_the_limits_of_float32_it_is_what_jax_computes_operation_by_operation(rule):
+    """Overflow, and denormals, which are zeros, go the same way; under `jit` XLA may rearrange operations."""
+    one = trace(rule, {"v": 0.0}, ["syn"], {"top": 1.0})
+    adjoint = adjoint_of(one, fast_sigmoid(2.0))
+    v, syn = (x.ravel() for x in np.meshgrid(LIMITS, LIMITS))
+    top = np.where(np.arange(v.size) % 2, F(1), F(2))
+    for cotangent in (F(0.75), F(1e30)):
+        cotangents = [np.full(v.size, cotangent), np.full(v.size, F(0.25))]
+        _, ours = run_both(adjoint, one, [v, syn, top], cotangents)
+        theirs = by_jax(one, fast_sigmoid(2.0), adjoint, [v, syn, top], cotangents, compiled=False)
+        for found, expected in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-4)
+
+
+def test_a_derivative_of_a_quotient_vanishes_with_the_inverse_square():
+    """As in JAX: for a divisor of 1e30 the derivative is 0, though 1e30 times the numerator 1e30 is not."""
+    one = trace(quotient, {"v": 0.0}, ["syn"], {"top": 10.0})
+    adjoint = adjoint_of(one, fast_sigmoid(2.0), [])
+    given, cotangents = [np.array([x], F) for x in (1e30, 1e30, 10)], [np.array([x], F) for x in (1e30, 0)]
+    _, (dv, dsyn) = run_both(adjoint, one, given, cotangents)
+    assert dv == pytest.approx(1.0)
+    assert dsyn == jax.grad(lambda y: 1e30 * (F(1e30) / y))(F(1e30)) == 0
 
 
 MODELS = [

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from ..._compat import varying_alike
 from ..plan.pending import in_place_of
 from .carried import Carried, brought
 from .components import Component, Given, Ran
@@ -147,7 +148,7 @@ class _Loop:
         if block == 1:  # XLA copies a row that is not a vector
             past = {name: rows[0] if len(rows) == 1 else rows for name, rows in past.items()}
         start = past, (given.states, jnp.asarray(given.step, np.uint32), given.filled)
-        turns = steps // block
+        turns, start = steps // block, varying_alike(start, given)
         (last, (states, _, filled)), found = jax.lax.scan(body, start, rows, turns, unroll=_unroll(turns))
         if block > 1:
             found = jax.tree.map(lambda x: x.reshape(steps, *x.shape[2:]), found)

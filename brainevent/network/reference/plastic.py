@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._compat import varying_alike
 from ..plan.plan import Plan
 from ..state import NetworkState
 from .carried import operands_of
@@ -58,7 +59,7 @@ def run_steps(
 
     turns = jnp.arange(steps, dtype=np.int32)
     given = turns, dict(inputs)
-    carry = program.start(state)
+    carry = varying_alike(program.start(state), program.params, program.weights, program.keys, dict(inputs))
     if chunk == steps:
         carry, rows = (jax.checkpoint(run) if every else run)(carry, given)
     else:

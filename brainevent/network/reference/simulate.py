@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from ..._compat import canonical, is_differentiated, is_traced
+from ..._compat import canonical, is_differentiated, is_traced, varying_alike
 from ...errors import NetworkError
 from ...typing import PyTree
 from ..engines import engine_name
@@ -275,9 +275,9 @@ def _in_chunks(
     cut = jax.tree.map(lambda x: x[:whole].reshape(-1, chunk, *x.shape[1:]), given)
     # within a scan nothing is shared that the checkpoint would have to prevent
     in_loop = jax.checkpoint(network.run, prevent_cse=False, static_argnums=2) if every else network.run
-    after, rows = jax.lax.scan(
-        lambda before, inputs: in_loop(before, inputs, chunk), network.start(state, complete=True), cut, whole // chunk
-    )
+    others = network.params, network.weights, network.keys, network.fine, given
+    start = varying_alike(network.start(state, complete=True), *others)
+    after, rows = jax.lax.scan(lambda before, inputs: in_loop(before, inputs, chunk), start, cut, whole // chunk)
     rows = jax.tree.map(lambda x: x.reshape(whole, *x.shape[2:]), rows)
     if whole == steps:
         return after, rows

@@ -23,6 +23,7 @@ from ..._compat import (
     Primitive,
     ShapedArray,
     Zero,
+    abstract_result,
     is_undefined_primal,
     mlir,
     new_primitive,
@@ -258,7 +259,10 @@ def _run_back(*arrays: Array, call: _Call) -> list[Array]:
 
 
 def _primitive(name: str, shapes: Callable[[_Call], Shapes], run: Callable[..., Any]) -> Primitive:
-    primitive = new_primitive(name, lambda *_, call: call.results(shapes(call)))
+    def results(*operands: Any, call: _Call) -> list[ShapedArray]:
+        return [abstract_result(name, operands, one.shape, one.dtype) for one in call.results(shapes(call))]
+
+    primitive = new_primitive(name, results)
     primitive_batchers[primitive] = functools.partial(_batch, primitive)
     mlir.register_lowering(primitive, mlir.lower_fun(run))
     return primitive

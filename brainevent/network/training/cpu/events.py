@@ -17,6 +17,7 @@ from ...._compat import (
     Primitive,
     ShapedArray,
     Zero,
+    abstract_result,
     is_undefined_primal,
     mlir,
     new_primitive,
@@ -90,7 +91,10 @@ def _primitive(kernel: str, shape: Callable[[Any, Any], tuple[int, ...]]) -> Pri
         operands = [_as_bytes(spikes), other, np.array([delay], np.int32)]
         return native_call(_Target(f"{kernel}_kernel"), operands, types(spikes, other))
 
-    primitive = new_primitive(f"spikes_{kernel}", types)
+    def results(*operands: Any) -> list[ShapedArray]:
+        return [abstract_result(primitive.name, operands, one.shape, one.dtype) for one in types(*operands)]
+
+    primitive = new_primitive(f"spikes_{kernel}", results)
     mlir.register_lowering(primitive, mlir.lower_fun(run))
     return primitive
 
