@@ -225,9 +225,9 @@ def rounding_of_bounds(
         return None
     return (
         f"{where}: what plastic synapses of {plastic.name} deliver is rounded to multiples of {quantum:g}, by more "
-        f"than 2**-9 of their largest weight, {largest:g}: sums into {receptor} are too large for finer ones; pass weights "
-        f"that differ less, use another receptor, or accept the rounding with build(quantum={{'{receptor}': "
-        f"{quantum:g}}})"
+        f"than 2**-9 of their largest weight, {largest:g}: sums into {receptor} are too large for finer ones; pass "
+        "weights that differ less, use another receptor, or accept the rounding with "
+        f"build(quantum={{'{receptor}': {quantum:g}}})"
     )
 
 
