@@ -110,7 +110,7 @@ def check_random(net, parts, data, wishes=synapse_rules.wishes, steps=24):
     compare(NumbaEngine(plan), (5, 19, steps - 24)[: 2 + (steps > 24)], wanted, inputs)
 
 
-@pytest.mark.parametrize(("where", "parts"), [("axon", 3), ("dendrite", 1)])
+@pytest.mark.parametrize(("where", "parts"), [("axon", 3), pytest.param("dendrite", 1, marks=pytest.mark.thorough)])
 def test_graded_spikes_and_couplings_beside(where, parts):
     """All three into one receptor, and from and to neurons whose spikes have values."""
     a, b = (mixed_networks.population(name, size, size) for name, size in (("a", 30), ("b", 20)))
