@@ -145,6 +145,8 @@ class PlasticArrays:
         quantum = plan.population(plastic.target).quanta[plastic.receptor]
         self._per_unit = np.array([1 / quantum], plan.dtype)
         self._faulty = lines(plan.parts)
+        notes = plan.parts, len(plastic.rules.all), len(self.synapses)
+        self._found, self._what = np.zeros(notes, np.int64), np.zeros(notes, plan.dtype)
         self._constants = {
             key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in _traces(plastic)
         }
@@ -201,21 +203,24 @@ class PlasticArrays:
                 array[...] = state.traces[name][key]
         if self._waiting is not None:
             self._waiting.clear(int(state.step))
-        self._faulty[...] = 0
+        self._faulty[...], self._found[...] = 0, 0
 
     def fault(self) -> SynapseFault | None:
-        """Return the first synapse that is not finite after the step that ran last, if rules made one so."""
-        bits = int(np.bitwise_or.reduce(self._faulty[:, 0]))
-        self._faulty[...] = 0
+        """Return the first synapse that rules made infinite or NaN in the step that ran last, if there is one."""
+        bits, found = int(np.bitwise_or.reduce(self._faulty[:, 0])), self._found.copy()
+        self._faulty[...], self._found[...] = 0, 0
         if not bits:
             return None
-        called, rule = self.plastic.rules.all[(bits & -bits).bit_length() - 1]
-        for name, array in self.synapses.items():
-            bad = np.flatnonzero(~np.isfinite(array[self.plastic.order]))
-            if bad.size:
-                place = int(bad[0])
-                return SynapseFault(self.plastic, called, rule.name, name, place, array[self.plastic.order][place])
-        return None
+        rule = (bits & -bits).bit_length() - 1
+        called, traced = self.plastic.rules.all[rule]
+        state = int(found[:, rule].any(0).argmax())
+        parts = np.flatnonzero(found[:, rule, state])
+        # Entries of a part are in the order of states; those of several parts are not.
+        order = np.arange(self.plastic.entries)[self.plastic.order]
+        places = [int(np.flatnonzero(order == found[part, rule, state] - 1)[0]) for part in parts]
+        first = int(np.argmin(places))
+        value = self._what[parts[first], rule, state]
+        return SynapseFault(self.plastic, called, traced.name, list(self.synapses)[state], places[first], value)
 
     def faulty(self, part: int) -> int:
         """Return the address of the word in which a part notes what is not finite."""
@@ -241,6 +246,8 @@ class PlasticArrays:
             "origins": address(self._origins),
             "per_unit": address(self._per_unit),
             "faulty": self.faulty(part),
+            "found": address(self._found[part]),
+            "what": address(self._what[part]),
         }
         words |= {f"state:{name}": address(array) for name, array in self.synapses.items() if name != "w"}
         words |= {f"param:{name}": address(array) for name, array in self.params.items()}

@@ -54,9 +54,7 @@ def small_of(plastic: PlasticPlan) -> Small:
     return Small(plastic.targets.dtype.type, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
 
 
-def late_dtypes(
-    plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool
-) -> dict[str, str] | None:
+def late_dtypes(plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool) -> dict[str, str] | None:
     """Return the dtypes of what waits with an event of a target; None if all events act at once.
 
     Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses.
@@ -72,7 +70,13 @@ def late_dtypes(
 def words_of_plastic(plastic: PlasticPlan, late: Mapping[str, str] | None) -> tuple[str, ...]:
     """Return the words of the table of a plastic projection, of which `late` waits: a name, or a kind and a name."""
     rules = plastic.rules
-    words = [*PLASTIC._fields, *(f"state:{name}" for name in rules.states), *(f"param:{name}" for name in rules.params)]
+    words = [
+        *PLASTIC._fields,
+        "found",
+        "what",
+        *(f"state:{name}" for name in rules.states),
+        *(f"param:{name}" for name in rules.params),
+    ]
     for side, traces in (("pre", rules.pre), ("post", rules.post)):
         words.append(f"last:{side}")
         words += [f"{kind}:{side}.{one.name}" for one in traces for kind in ("trace", "factors", "count", "constants")]
@@ -142,6 +146,8 @@ class _Writer:
             kind = _element(rules.dtypes[name])
             found[f"pre_{name}"] = (f"carried:{name}", rows["pre"], kind)
             found[f"kept_{name}"] = (f"kept:{state}", "slots * sources", kind)
+        notes = str(len(rules.all) * (1 + len(rules.states)))
+        found |= {"found": ("found", notes, "int64"), "what": ("what", notes, f)}
         for name in _read_of_target(self.plastic):
             found[f"post_{name}"] = (f"target:{name}", "size", _element(states[name]))
         if self.late is not None:
@@ -219,9 +225,13 @@ class _Writer:
                 lines.append(f"x_{side}_{name} = {side}_{name}[{at if side == 'pre' else neuron}]")
         return lines
 
+    def changed(self) -> dict[str, str]:
+        """Return what rules change of synapse e, by the names of their inputs."""
+        return {"w": "weights[e]"} | {f"s_{name}": f"s_{name}[e]" for name in self.rules.states}
+
     def called(self, function: str, form: Form) -> list[str]:
         """Return lines that call a rule for synapse e."""
-        own = {"w": "weights[e]"} | {f"s_{name}": f"s_{name}[e]" for name in self.rules.states}
+        own = self.changed()
         given = [
             own.get(one.text) or (one.text if one.text in self.scalars else f"x_{one.text}") for one in form.inputs
         ]
@@ -395,9 +405,21 @@ class _Writer:
             f"    ring[place + np.int64(targets[e])] += {deliver}(weights[e], per_unit)",
         ]
 
-    def noted(self, call: str, rule: int) -> list[str]:
-        """Return lines that call a walk, and note faults if they are watched."""
-        return [f"if {call}:", f"    faults |= {1 << rule}"] if self.watched else [call]
+    def noted(self, call: str, rule: int, entry: str = "k") -> list[str]:
+        """Return lines that call a walk, and note faults if they are watched; `entry` is that of its place k.
+
+        Of each number that rule k changes, `found` has 1 plus the first entry, and `what` the number.
+        """
+        if not self.watched:
+            return [call]
+        body = ["for k in range(begin, end):", f"    e = np.int64({entry})"]
+        for place, number in enumerate(self.changed().values(), rule * (1 + len(self.rules.states))):
+            body += [
+                f"    if ({number} - {number}) != 0 and (found[{place}] == 0 or e + 1 < found[{place}]):",
+                f"        found[{place}], what[{place}] = e + 1, {number}",
+            ]
+        note = self.function(f"note_{rule}", ["begin", "end"], body)
+        return [f"if {call}:", f"    faults |= {1 << rule}", f"    {note}"]
 
     def ring(self) -> list[str]:
         """Return the lines that define where sums are."""
@@ -432,7 +454,7 @@ class _Writer:
             call = self.of_target(f"on_post_{k}", rule)
             place = "target" if axon else "target * rows + row"
             inner = [f"begin, end = into[{place}], into[{place} + 1]"]
-            lines += self.of_event(event, [*inner, *self.noted(call, first + k)])
+            lines += self.of_event(event, [*inner, *self.noted(call, first + k, "entries[k]")])
         if rules.post:
             lines += self.of_event(SPIKE, self.spiked("post", "there"))
         for k, (steps, rule) in enumerate(rules.every):

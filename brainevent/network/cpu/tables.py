@@ -12,10 +12,34 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "EVENTS", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
+__all__ = [
+    "ALONE",
+    "BUNDLE",
+    "COUPLING",
+    "DELIVERY",
+    "EVENTS",
+    "FAULTY",
+    "FINITE",
+    "GO_ON",
+    "LINE",
+    "LIST",
+    "NOT_FINITE",
+]
 __all__ += ["NO_ROOM", "RECORD"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
-__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCH", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
+__all__ += [
+    "KEPT",
+    "PLASTIC",
+    "RUN",
+    "SAMPLE",
+    "STRETCH",
+    "STRETCHES",
+    "UPDATE",
+    "Table",
+    "address",
+    "lines",
+    "words_of",
+]
 
 Array = Any
 

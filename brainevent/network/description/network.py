@@ -139,8 +139,7 @@ class Network:
         Args:
             seed: From 0 to 2**64 - 1. All random numbers are functions of the seed and of names.
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
-                else "numba". All but "jax" return the same bits. Plastic synapses need "jax", which None chooses for
-                them, or "interpreted".
+                else "numba". All but "jax" return the same bits. Plastic synapses run in all but "cuda".
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
                 but where delays differ the order of `Simulation.connections` does.

@@ -31,7 +31,7 @@ from .plastic import PlasticPlan
 from .plastic_drawing import bounded, check_plastic, plastic_plan
 from .plasticity import PlasticRules, plastic_rules
 from .projections import ProjectionPlan
-from .quantum import LARGEST_SUM, RoundedWeightsWarning, choose_quantum, given_quanta
+from .quantum import LARGEST_SUM, Bounded, RoundedWeightsWarning, choose_quantum, given_quanta, rounding_of_bounds
 from .rules import all_traced, check_names, check_receptor, receptors_of, with_step
 from .wiring import Wiring, wiring_of
 
@@ -287,10 +287,13 @@ class _Sums:
                 f"{name} differ too much in size; set a smallest weight (low=), use another receptor, or accept the "
                 f"rounding with build(quantum={{'{name}': {quantum:g}}})"
             )
-            if self.warn:
-                warn_each_time(text, RoundedWeightsWarning)
-            else:
-                self.rounded[wiring.name] = text
+            self._warn(wiring.name, text)
+
+    def _warn(self, name: str, text: str) -> None:
+        if self.warn:
+            warn_each_time(text, RoundedWeightsWarning)
+        else:
+            self.rounded[name] = text
 
     @property
     def largest(self) -> dict[Receptor, int]:
@@ -302,6 +305,10 @@ class _Sums:
         receptor = plastic.target, plastic.receptor
         self._sums[receptor] = self._sums[receptor] + plastic.loads(self.quanta[receptor])
         self._plastic[receptor].append(plastic)
+        about = Bounded(plastic.name, plastic.largest_weight, plastic.largest_sum)
+        where = f"projection {plastic.name}"
+        if text := rounding_of_bounds(where, about, self.quanta[receptor], receptor, self.accepted):
+            self._warn(plastic.name, text)
 
     def check(self) -> None:
         """Raise if sums may leave 32 bits."""

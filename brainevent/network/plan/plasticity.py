@@ -110,9 +110,9 @@ def plastic_rules(
         None if given.on_pre is None else traced(given.on_pre),
         tuple((event, traced(rule)) for event, rule in given.events),
         tuple((_steps(where, ms, dt), traced(rule)) for ms, rule in given.intervals),
-        _traces(given.pre, dt, dtype),
+        _traces(f"{where}: pre", given.pre, dt, dtype),
         tuple(given.carried.items()),
-        _traces(given.post, dt, dtype),
+        _traces(f"{where}: post", given.post, dt, dtype),
         tuple(given.state),
         params,
         bounds,
@@ -148,7 +148,17 @@ def _params(where: str, given: Plasticity, dt: float, dtype: Any) -> dict[str, n
             f"{where}: params dt is {given.params[_STEP]:g}, but p.dt is the time step of the network, {dt:g} ms; "
             "leave it out, or rename a parameter that means another dt"
         )
-    return {name: dtype(value) for name, value in {**given.params, _STEP: dt}.items()}
+    params = {**given.params, _STEP: dt}
+    return {name: _fitting(f"{where}: params {name}", value, dtype) for name, value in params.items()}
+
+
+def _fitting(where: str, number: float, dtype: Any) -> Any:
+    """Return a number in a dtype; raise if it becomes infinite."""
+    with np.errstate(over="ignore"):
+        found = dtype(number)
+    if not np.isfinite(found):
+        raise NetworkError(f"{where} is {number:g}, which does not fit in {np.dtype(dtype)}; pass a smaller number")
+    return found
 
 
 def _bounds(where: str, projection: Projection, dtype: str) -> tuple[float, float]:
@@ -156,9 +166,9 @@ def _bounds(where: str, projection: Projection, dtype: str) -> tuple[float, floa
     given, target = projection.plasticity, projection.target
     unit = unit_of(target.name, target.units, projection.into)
     numbers = {key: plain(f"{where}: plasticity {key}", getattr(given, key), unit) for key in ("low", "high")}
-    low, high = (float(np.dtype(dtype).type(number)) for number in numbers.values())
-    if not (np.isfinite(low) and np.isfinite(high)):
-        raise NetworkError(f"{where}: plasticity: low and high must fit in {dtype}; pass smaller ones")
+    low, high = (
+        float(_fitting(f"{where}: plasticity {key}", number, np.dtype(dtype).type)) for key, number in numbers.items()
+    )
     if low > high:
         raise NetworkError(f"{where}: plasticity: low is {low:g} and high is {high:g}; pass low <= high")
     if high == low == 0:
@@ -196,11 +206,12 @@ def _steps(where: str, ms: float, dt: float) -> int:
     return steps
 
 
-def _traces(given: Any, dt: float, dtype: str) -> tuple[TracePlan, ...]:
-    of = np.dtype(dtype).type
+def _traces(where: str, given: Any, dt: float, dtype: str) -> tuple[TracePlan, ...]:
+    of, fastest = np.dtype(dtype).type, float(np.finfo(dtype).max)  # 0 steps times an infinite rate would be NaN
     traces = {name: one for name, one in given.items() if isinstance(one, Trace)}
+    added = {name: np.full(1, _fitting(f"{where} {name}: add", one.add, of)) for name, one in traces.items()}
     return tuple(
-        TracePlan(name, of(dt / one.tau), flushed(np.full(1, one.add, of))[0], one.nearest)
+        TracePlan(name, of(min(dt / one.tau, fastest)), flushed(added[name])[0], one.nearest)
         for name, one in traces.items()
     )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ __all__ = [
     "given_quanta",
     "in_quanta",
     "largest_rounding",
+    "rounding_of_bounds",
     "weight_dtype",
 ]
 
@@ -210,6 +211,24 @@ def largest_rounding(weights: Array | Distribution, quantum: np.floating[Any]) -
         return 0.0 if exact else float(quantum) / 2
     rounded = weights[~_are_multiples(np.abs(weights), float(quantum))]
     return float(np.abs(rounded - np.rint(rounded / float(quantum)) * float(quantum)).max(initial=0))
+
+
+def rounding_of_bounds(
+    where: str, plastic: Bounded, quantum: np.floating[Any], place: Receptor, given: Container[Receptor]
+) -> str | None:
+    """Return a warning if plastic weights, however large they become, are rounded by more than 2^-9 of themselves.
+
+    None if they are not, or if the user gave the quantum of the receptor, which is then in `given`.
+    """
+    largest, receptor = plastic.largest_weight, ".".join(place)
+    if not plastic.largest_sum or largest >= _FINEST * float(quantum) or place in given:
+        return None
+    return (
+        f"{where}: what plastic synapses of {plastic.name} deliver is rounded to multiples of {quantum:g}, by more "
+        f"than 2**-9 of their largest weight, {largest:g}: sums into {receptor} are too large for finer ones; pass "
+        "weights that differ less, use another receptor, or accept the rounding with "
+        f"build(quantum={{'{receptor}': {quantum:g}}})"
+    )
 
 
 def weight_dtype(wiring: Weighted, quantum: np.floating[Any]) -> type:

@@ -26,6 +26,7 @@ from .quantum import (
     choose_quantum,
     in_quanta,
     largest_rounding,
+    rounding_of_bounds,
     weight_dtype,
 )
 from .wiring import Wiring, check_weights
@@ -182,20 +183,21 @@ class Weights:
         places = [k for k, p in enumerate(self.built.projections) if (p.target, p.receptor) == end]
         asked = {place: self._asked(place, replaced, what) for place in places}
         before = self.base.population(end[0]).quanta[end[1]]
+        plastic = [Bounded(p.name, p.largest_weight, p.largest_sum) for p in plastic_into(self.built, *end)]
         if end in self.built.given:
             quantum = before
             check_given_quantum(
                 f"{what}: quantum of {'.'.join(end)}, which build was given,", float(quantum), list(asked.values())
             )
         else:
-            plastic = [Bounded(p.name, p.largest_weight, p.largest_sum) for p in plastic_into(self.built, *end)]
             quantum = choose_quantum(list(asked.values()), self.built.dtype, plastic)
         made = {
             place: self._made(place, one, quantum)
             for place, one in asked.items()
             if quantum != before or one.name in changed
         }
-        found = (self._warning(place, asked[place], one, quantum, what) for place, one in made.items())
+        found = [self._warning(place, asked[place], one, quantum, what) for place, one in made.items()]
+        found += [rounding_of_bounds(what, one, quantum, end, self.built.given) for one in plastic]
         return quantum, made, [text for text in found if text]
 
     def _asked(self, place: int, replaced: Mapping[str, Array], what: str) -> Wiring | _Given:

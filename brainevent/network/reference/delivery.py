@@ -34,8 +34,13 @@ class Delivery:
     which: Array
     graded: bool = False
 
-    def added(self, ring: Array, spikes: Array, weights: Array, turn: Array) -> Array:
-        """Add what spikes (sources,) of a turn send to a ring (rows, neurons), in whose dtype the weights are."""
+    def added(self, ring: Array, spikes: Array, weights: Array, turn: Array, *, whole: bool = True) -> Array:
+        """Add what spikes (sources,) of a turn send to a ring (rows, neurons), in whose dtype the weights are.
+
+        Products of weights and values become whole numbers of quanta, which have no derivatives, unless not `whole`.
+        """
+        if self.graded and not whole:
+            return self._scatter(ring, spikes, weights, turn)
         if self.graded:
             return self._rounded(ring, spikes, weights, turn)
         if ring.dtype != np.int32 and len(self.delays) * self.neurons < _INDICES:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,7 +105,8 @@ class Program:
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
-            rings[place] = delivery.added(rings[place], sent[s.source], self.weights[s.name], turn)
+            own = rings[place], sent[s.source], self.weights[s.name], turn
+            rings[place] = delivery.added(*own, whole=self.whole)
         plastic = self._finished(plastic, carry.step, turn, rings, neurons, events)
         all_states = {**neurons, **plastic.synapses}
         filled = self.outputs.filled(carry.filled, carry.step, all_states, spikes)
@@ -114,7 +115,8 @@ class Program:
 
     def _arrived(self, carry: Carry, turn: Array) -> tuple[PlasticParts, dict[Receptor, list[Array]]]:
         """Let spikes that reach plastic synapses at the axon act; return what arrives of them, by receptor."""
-        parts, arrived = carry.plastic, {place: list[Array]() for place in self.plan.receptors()}
+        parts = replace(carry.plastic, finite=jnp.array(True))
+        arrived = {place: list[Array]() for place in self.plan.receptors()}
         for one in self._plastic:
             if one.plastic.at_axon:
                 name, target = one.plastic.name, one.plastic.target
@@ -143,7 +145,7 @@ class Program:
                 rows = (turn + plastic.distinct) % rings[place].shape[0]
                 rings[place] = rings[place].at[rows].add(sums.astype(rings[place].dtype), unique_indices=True)
             parts = one.finished(parts, params, neurons[plastic.target], now, turn, events[plastic.target])
-        return PlasticParts(parts.synapses, parts.traces, updated_past(parts.past, neurons, events, turn))
+        return replace(parts, past=updated_past(parts.past, neurons, events, turn))
 
     def state(self, carry: Carry, turn: Array, like: NetworkState, dtypes: Mapping[Receptor, Any]) -> NetworkState:
         """Return the state before a turn, in the quanta of another: its sums in order of arrival and in some dtypes."""

@@ -187,11 +187,18 @@ def simulate(
 
 def _check_reach(plan: Plan, surrogate: Any) -> None:
     """Raise if derivatives by the times of spikes would not go through all of a network."""
-    if isinstance(surrogate, SpikeTimes) and plan.couplings:
-        raise NetworkError(
-            f"simulate: coupling {plan.couplings[0].name}: derivatives by the times of spikes do not go through "
-            "couplings; pass another surrogate, such as fast_sigmoid(25)"
-        )
+    if not isinstance(surrogate, SpikeTimes):
+        return
+    for what, names in (
+        ("coupling", [one.name for one in plan.couplings]),
+        ("projection", [*plan.plastic_by_name]),
+    ):
+        if names:
+            raise NetworkError(
+                f"simulate: {what} {names[0]}: derivatives by the times of spikes do not go through "
+                f"{'couplings' if what == 'coupling' else 'plastic synapses'}; pass another surrogate, such as "
+                "fast_sigmoid(25)"
+            )
 
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,11 +29,15 @@ Trees = Mapping[str, Arrays]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class PlasticParts:
-    """The parts of a state that plastic synapses need. `past` are rings: see `past_rings`."""
+    """The parts of a state that plastic synapses need. `past` are rings: see `past_rings`.
+
+    `finite` says, if the plan asks for it, whether all that rules returned in a step was.
+    """
 
     synapses: Trees
     traces: Trees
     past: Trees
+    finite: Array = field(default_factory=lambda: jnp.array(True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +148,7 @@ class PlasticSynapses:
     def _with(self, parts: PlasticParts, **changed: Arrays) -> PlasticParts:
         """Return parts in which what belongs to this projection has changed."""
         trees = {group: {**getattr(parts, group), self.plastic.name: tree} for group, tree in changed.items()}
-        return PlasticParts(**{"synapses": parts.synapses, "traces": parts.traces, "past": parts.past, **trees})
+        return replace(parts, **trees)
 
     def _called(
         self, parts: PlasticParts, rule: TracedSynapseRule, params: Arrays, post: Arrays, now: Array, reached: Array
@@ -156,6 +160,9 @@ class PlasticSynapses:
         over = [0 if jnp.ndim(argument) else None for argument in arguments]
         results = jax.vmap(synapse_function(rule), over)(*arguments)
         after = {name: jnp.where(reached, new, before[name]) for name, new in zip(names, results, strict=True)}
+        if self.plan.check_finite:
+            found = [(jnp.isfinite(new) | ~reached).all() for new in results]
+            parts = replace(parts, finite=jnp.array([parts.finite, *found]).all())
         return self._with(parts, synapses=after)
 
     def _inputs(

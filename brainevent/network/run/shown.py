@@ -109,7 +109,13 @@ def explained(plan: Plan, backend: str) -> str:
         else:
             same.append(population)
     coupled = {end for one in plan.couplings for end in (one.source, one.target)}
-    texts = [_rule_text(rule, [p.name for p in members], backend, coupled) for rule, members in groups]
+    texts = []
+    for rule, members in groups:
+        names = [p.name for p in members]
+        text = _rule_text(rule, names, backend)
+        if backend == "numba":
+            text += f"\ngradients: {_gradients(rule, plastic=bool(plan.plastic), coupled=bool(coupled & {*names}))}"
+        texts.append(text)
     texts += [_synapse_text(one, called, rule, backend) for one in plan.plastic for called, rule in one.rules.all]
     return "\n\n".join([*texts, *(_coupling_text(coupling) for coupling in plan.couplings)])
 
@@ -143,7 +149,13 @@ def _coupling_text(coupling: CouplingPlan) -> str:
     )
 
 
-def _rule_text(rule: TracedRule, populations: list[str], backend: str, coupled: set[str]) -> str:
+def _gradients(rule: TracedRule, *, plastic: bool, coupled: bool) -> str:
+    if plastic:
+        return "in plain JAX, because synapses of the network are plastic"
+    return "in plain JAX, because couplings carry states in every step" if coupled else in_training(rule)
+
+
+def _rule_text(rule: TracedRule, populations: list[str], backend: str) -> str:
     form = rule.form
     one = len(populations) == 1
     head = [
@@ -158,9 +170,6 @@ def _rule_text(rule: TracedRule, populations: list[str], backend: str, coupled: 
     if form.functions:
         counts = [f"be_{f.name} ({len(list(f.all_lines()))} lines)" for f in form.functions]
         tail.append(f"functions: {', '.join(counts)}")
-    if backend == "numba":
-        why = "in plain JAX, because couplings carry states in every step"
-        tail.append(f"gradients: {why if coupled.intersection(populations) else in_training(rule)}")
     return "\n".join([*head, *body, *tail])
 
 

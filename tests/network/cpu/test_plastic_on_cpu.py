@@ -4,6 +4,7 @@
 import dataclasses
 
 import jax.numpy as jnp
+import mixed_networks
 import numpy as np
 import pytest
 import synapse_rules
@@ -15,8 +16,10 @@ import brainevent as be
 from brainevent.errors import NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.reference.engine import ReferenceEngine
 from brainevent.network.run.recorded import Sample, Wanted
 
+LONG = be.trace(20.0)
 ALL = Wanted(("a", "b"), (), (), {})
 
 
@@ -94,10 +97,35 @@ def test_many_random_rules(net, parts, data):
     check_random(net, parts, data)
 
 
-def check_random(net, parts, data):
+@pytest.mark.thorough  # as before
+@settings(max_examples=20)
+@given(mixed_networks.networks(), st.sampled_from([1, 2, 5]), st.data())
+def test_many_networks_with_graded_spikes_and_couplings_beside(net, parts, data):
+    check_random(net, parts, data, mixed_networks.wishes, 60)
+
+
+def check_random(net, parts, data, wishes=synapse_rules.wishes, steps=24):
     plan = synapse_rules.plan_of(net, parts)
-    wanted, inputs = data.draw(synapse_rules.wishes(plan, 24))
-    compare(NumbaEngine(plan), (5, 19), wanted, inputs)
+    wanted, inputs = data.draw(wishes(plan, steps))
+    compare(NumbaEngine(plan), (5, 19, steps - 24)[: 2 + (steps > 24)], wanted, inputs)
+
+
+@pytest.mark.parametrize(("where", "parts"), [("axon", 3), pytest.param("dendrite", 1, marks=pytest.mark.thorough)])
+def test_graded_spikes_and_couplings_beside(where, parts):
+    """All three into one receptor, and from and to neurons whose spikes have values."""
+    a, b = (mixed_networks.population(name, size, size) for name, size in (("a", 30), ("b", 20)))
+    c = mixed_networks.population("c", 11, 5, mixed_networks.graded, (-1, 1))
+    connect = be.connect.prob(0.4, weight=be.uniform(0.0, 0.3))
+    links = [be.Projection(c, b, connect, "syn", be.uniform(0.1, 0.9), "values"), be.Projection(c, c, connect, "gap")]
+    links += [be.Coupling(c, b, be.connect.prob(0.3, weight=0.02), of="u", into="syn", name="graded gap")]
+    links += [be.Coupling(a, a, be.connect.prob(0.3, weight=0.02), of="v", into="gap", difference=True)]
+    links += [be.Projection(a, b, connect, "syn", be.uniform(0.1, 0.9), "ab", triplet(where))]
+    links += [be.Projection(b, c, connect, "gap", 0.2, "bc", triplet(where, high=2.0))]
+    engine = NumbaEngine(synapse_rules.plan_of(be.Network([a, b, c], links, dt=0.1), parts))
+    before = engine.state.synapses
+    compare(engine, (1, 9, 40), Wanted(("a", "b", "c"), (), (), {}))
+    for name, synapses in engine.state.synapses.items():
+        assert np.mean(before[name]["w"] != synapses["w"]) > 0.5
 
 
 def test_float64():
@@ -146,6 +174,32 @@ def test_the_first_synapse_that_is_not_finite_is_named(where, parts):
         states.append(own.state)
     assert messages[0] == messages[1]
     equal(*states)
+
+
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+def test_the_first_rule_whose_result_is_not_finite_is_named(where):
+    """Other rules of the same step make other synapses NaN, or replace what was NaN."""
+
+    def of_state(w, s, pre, post, p):
+        return w, s.replace(c=jnp.where(pre.x > 1.5, jnp.inf, s.c))
+
+    def of_weight(w, s, pre, post, p):
+        return jnp.where(s.c > 1e30, jnp.nan, w) + jnp.where(post.y > 1.2, jnp.nan, 0)
+
+    def replacing(w, s, pre, post, p):
+        return jnp.where(jnp.isnan(w), 0.1, w), s.replace(c=jnp.minimum(s.c, 1.0))
+
+    rules = triplet(
+        where, on_pre=of_state, on_post=of_weight, every=(0.1, replacing), state={"c": 0.0}, params={}, pre={"x": LONG}
+    )
+    messages = []
+    for engine, parts in ((Interpreted, 1), (NumbaEngine, 1), (NumbaEngine, 3), (ReferenceEngine, 1)):
+        own = engine(synapse_rules.plan_of(network(rules, 0.3), parts, check_finite=True))
+        with pytest.raises(NotFiniteError, match="projection ab: ") as raised:
+            own.run(400, ALL, {})
+        messages.append(str(raised.value))
+        assert all(np.isfinite(x).all() for x in own.state.synapses["ab"].values())
+    assert len(set(messages)) == 1
 
 
 def test_a_prepared_run_takes_steps():

@@ -9,6 +9,7 @@ import synapse_rules
 import brainevent as be
 from brainevent.errors import NetworkError, RuleError, UnknownNameError
 from brainevent.network.plan.build import build_plan, reseeded_plan
+from brainevent.network.plan.quantum import RoundedWeightsWarning
 
 
 def down(w, s, pre, post, p):
@@ -85,6 +86,30 @@ def test_the_quantum_is_as_fine_as_the_bounds_allow():
     assert abs(parts - round(parts)) < 1e-4 * parts  # a fixed weight stays a multiple
     assert both.synapses[0].rounding == 0
     assert 2**26 <= both.loads["b", "syn"] <= 2**30
+
+
+def test_weights_that_are_small_beside_other_sums_are_warned_of():
+    """The quantum of the receptor would round them by more than 2**-9 of the largest one, or to 0."""
+    fixed = be.Projection(A, B, be.connect.all_to_all(weight=be.uniform(900, 1000)), "syn", name="fixed")
+    small = network(be.connect.all_to_all(weight=0.5e-4), others=[fixed], high=1e-4)
+    with pytest.warns(RoundedWeightsWarning, match=r"projection ab: what plastic synapses of ab deliver is rounded to"):
+        plan = build_plan(small, seed=2)
+    quantum = float(plan.population("b").quanta["syn"])
+    build_plan(small, seed=2, quantum={"b.syn": quantum})
+    assert "of their largest weight, 0.0001" in build_plan(small, seed=2, warn=False).rounded["ab"]
+    other = be.Projection(A, B, be.connect.all_to_all(weight=1e-4), "syn", name="fixed")
+    sim = network(be.connect.all_to_all(weight=0.5e-4), others=[other], high=1e-4).build(seed=2, backend="interpreted")
+    with pytest.warns(RoundedWeightsWarning, match=r"set: what plastic synapses of ab deliver is rounded to multiples"):
+        sim.set("fixed", weights=1000.0)
+
+
+def test_a_trace_that_is_gone_at_once_is_a_number():
+    """0 steps times an infinite rate would be NaN."""
+    net = network(pre={"x": be.trace(1e-300)}, every=(0.1, lambda w, s, pre, post, p: w + 1e-6 * pre.x))
+    assert np.isfinite(build_plan(net, seed=2).plastic[0].rules.pre[0].rate)
+    sim = net.build(seed=2, backend="interpreted")
+    sim.run(20, inputs={"a.syn": np.full(20, 2.0)})
+    assert np.isfinite(sim.connections("ab").weights).all()
 
 
 def test_what_a_network_is_named_depends_on_its_plasticity():
@@ -183,6 +208,12 @@ DESCRIBED = {
     "unused state": ({"state": {"c": 0.0}}, r"state has 'c', which no rule of its plasticity reads or changes"),
     "unused parameter": ({"params": {"eta": 0.1}}, r"params has 'eta', which no rule of its plasticity reads"),
     "another dt": ({"params": {"dt": 1.0}}, r"params dt is 1, but p\.dt is the time step of the network, 0\.1 ms"),
+    "infinite parameter": (
+        {"params": {"eta": 1e39}, "on_pre": lambda w, s, pre, post, p: w - p.eta * post.y},
+        r"params eta is 1e\+39, which does not fit in float32",
+    ),
+    "infinite trace": ({"pre": {"x": be.trace(2.0, 1e39)}}, r"pre x: add is 1e\+39, which does not fit in float32"),
+    "infinite bound": ({"high": 1e39}, r"plasticity high is 1e\+39, which does not fit in float32; pass a smaller"),
     "array of a drawn one": (
         {"on_pre": lambda w, s, pre, post, p: w - post.y * s.c, "state": {"c": np.zeros(3)}},
         r"state c has the shape \(3,\), but synapses are drawn",
@@ -234,9 +265,9 @@ def test_traces_that_are_none():
 
 def test_spikes_with_values_are_not_delivered():
     def graded(s, arriving, p):
-        return s, {"spike": arriving.syn > 1, "value": arriving.syn}
+        return s.replace(x=arriving.syn), {"spike": arriving.syn > 1, "value": arriving.syn}
 
-    cells = be.Population("cells", 3, graded)
+    cells = be.Population("cells", 3, graded, {"x": 0.0}, value_range=(0, 5))
     projection = be.Projection(cells, B, be.connect.all_to_all(), "syn", plasticity=be.Plasticity(**STDP))
     with pytest.raises(NetworkError, match=r"spikes of cells have values, which plastic synapses do not deliver"):
         build_plan(be.Network([cells, B], [projection]), seed=1)

@@ -121,6 +121,33 @@ def test_derivatives_with_respect_to_weights_and_parameters(where):
         assert abs(difference) > 0.1
 
 
+def test_graded_spikes_beside_plastic_synapses_have_derivatives():
+    """Their products with weights are not rounded, which would have the derivative 0."""
+
+    def graded(s, arriving, p):
+        return s.replace(v=arriving.drive), {"spike": arriving.drive > 0.5, "value": p.value}
+
+    def cell(s, arriving, p):
+        return s.replace(got=s.got + arriving.syn), arriving.drive > 0.5
+
+    a = be.Population("a", 3, graded, {"v": 0.0}, {"value": 0.5}, value_range=(0, 1))
+    b = be.Population("b", 2, cell, {"got": 0.0})
+    own = be.Plasticity(on_pre=lambda w, s, pre, post, p: 0.9 * w, high=1.0)
+    links = [be.Projection(a, b, be.connect.all_to_all(weight=be.uniform(0, 1)), "syn", name="values")]
+    links += [be.Projection(b, b, be.connect.all_to_all(weight=0.5), "syn", name="plastic", plasticity=own)]
+    sim = be.Network([a, b], links, dt=0.1).build(seed=1, backend="jax")
+    inputs = {"a.drive": np.ones(6)}
+
+    def got(weights, value):
+        params = {"values": weights, "a": {"value": value}}
+        return be.simulate(sim, sim.state, params, 6, inputs)[0].neurons["b"]["got"].sum()
+
+    weights = sim.params["values"]
+    by_weights, by_value = jax.grad(got, (0, 1))(weights, jnp.float32(0.5))
+    np.testing.assert_allclose(by_weights, np.full(6, 5 * 0.5), rtol=1e-5)  # what the last spikes send is on its way
+    np.testing.assert_allclose(by_value, 5 * weights.sum(), rtol=1e-5)
+
+
 def test_a_batch_of_parameters_and_weights():
     sim = network("axon").build(seed=3, backend="jax")
     etas, first = jnp.array([0.0, 0.05]), sim.params["ab"]["weights"]

@@ -445,7 +445,7 @@ def test_what_is_not_finite_is_named_in_the_order_of_the_plan():
     populations = (PopulationPlan(name, 2, rule, wrong[name], {}, {}, (1, 1)) for name in "ba")
     sorted_by_jax = {name: dict(sorted(states.items())) for name, states in sorted(wrong.items())}
     with pytest.raises(NotFiniteError, match="population b: state v of neuron 0"):
-        check_finite(Plan(tuple(populations), (), 0.1, 1, 1, ""), 3, sorted_by_jax)
+        check_finite(Plan(tuple(populations), (), 0.1, 1, 1, "", True), 3, sorted_by_jax)
 
 
 @pytest.mark.parametrize(

@@ -189,8 +189,16 @@ def test_what_a_simulation_says_of_them():
     assert f"{len(sim.connections(AB)) + len(sim.connections('fixed'))} synapses" in repr(sim)
 
 
-def test_eprop_has_no_plastic_synapses():
+def test_a_simulation_says_that_they_train_in_plain_jax():
+    sim = network().build(seed=4, backend="numba")
+    assert "training, and all else of simulate: in plain JAX, because synapses are plastic" in str(sim.report())
+    assert "gradients: in plain JAX, because synapses of the network are plastic" in str(sim.explain())
+
+
+def test_eprop_and_times_of_spikes_have_no_plastic_synapses():
     sim = network().build(seed=4, backend="jax")
+    with pytest.raises(NetworkError, match=r"projection a->b\.syn: derivatives by the times of .* plastic synapses"):
+        be.simulate(sim, sim.state, {}, 5, surrogate=be.surrogate.spike_times())
     with pytest.raises(NetworkError, match=r"eprop: synapses of a->b\.syn change by rules of their own"):
         be.eprop(sim, sim.state, {}, 5, lambda step, y: y.sum(), "b.v")
     with pytest.raises(UnknownNameError, match=r"did you mean 'eta'"):
