@@ -147,7 +147,7 @@ class _Writer:
         if self.late is not None:
             found |= {"seen": ("seen", rows["pre"], "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
             found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
-            found |= {"left": ("left", f"{STRETCH}", "uint8"), "some": ("some", f"{STRETCH}", "uint16")}
+            found["some"] = ("some", f"{STRETCH}", "int64")
             for name, kind in self.late.items():
                 found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
         return found
@@ -286,20 +286,17 @@ class _Writer:
             f"    for k in range(min({STRETCH}, end - first)):",
             "        target = np.int64(targets[first + k])",
             f"        count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
-            "        left[k] = count",
-            "        some[many] = k",
+            f"        event = {EVENTS} * target + np.int64(held[target]) - count",
+            "        some[many] = event << 32 | k << 16 | count",
             "        many += np.int64(count > 0)",
             "    while many > 0:",
             "        again = np.int64(0)",
             "        for turn in range(many):",
-            "            k = np.int64(some[turn])",
-            "            e, count = first + k, np.int64(left[k])",
-            "            target = np.int64(targets[e])",
-            f"            event = {EVENTS} * target + np.int64(held[target]) - count",
+            "            own = some[turn]",
+            "            e, event = first + (own >> 16 & 0xFFFF), own >> 32",
             *(f"            {line}" for line in self.waited()),
-            "            left[k] = count - 1",
-            "            some[again] = k",
-            "            again += np.int64(count > 1)",
+            "            some[again] = own + 0xFFFFFFFF",
+            "            again += np.int64(own & 0xFFFF > 1)",
             "        many = again",
         ]
         return self.function("late_of_source", ["begin", "end", "source", "at"], body)
