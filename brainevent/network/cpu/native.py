@@ -30,9 +30,7 @@ def _made(room: str, name: str, *arguments: Any) -> Any:
     return found(*arguments) if arguments else found
 
 
-def _address(
-    title: str, text: str, words: int, room: str, name: str, *arguments: Any, flushes: bool = False
-) -> int:
+def _address(title: str, text: str, words: int, room: str, name: str, *arguments: Any, flushes: bool = False) -> int:
     from ...backends.numba.loops import native_address
 
     return native_address(title, sources() + text, words, lambda: _made(room, name, *arguments), flushes=flushes)

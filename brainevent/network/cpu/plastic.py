@@ -291,7 +291,11 @@ class _Waiting:
         """Return what the text of a part needs."""
         names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
         words = {name: address(array) for name, array in zip(names, own, strict=True)}
-        return words | {"some": address(self._scratch[part])} | {f"late:{name}": address(array) for name, array in self._values.items()}
+        return (
+            words
+            | {"some": address(self._scratch[part])}
+            | {f"late:{name}": address(array) for name, array in self._values.items()}
+        )
 
 
 def _own(array: Array) -> Array:

@@ -54,15 +54,15 @@ def small_of(plastic: PlasticPlan) -> Small:
     return Small(plastic.targets.dtype.type, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
 
 
-def late_dtypes(
-    plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool
-) -> dict[str, str] | None:
+def late_dtypes(plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool) -> dict[str, str] | None:
     """Return the dtypes of what waits with an event of a target; None if all events act at once.
 
-    Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses.
+    Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses;
+    and if 32 bits hold the places of all that wait.
     """
     rules = plastic.rules
-    if watched or not plastic.at_axon or len(rules.on_post) != 1 or rules.every:
+    fits = EVENTS * plastic.sizes[1] < 2**31
+    if watched or not plastic.at_axon or len(rules.on_post) != 1 or rules.every or not fits:
         return None
     traces = {one.name for one in rules.post}
     ((_, rule),) = rules.on_post
@@ -309,8 +309,8 @@ class _Writer:
             *(f"    {line}" for line in self.entry()),
             "    source = np.int64(origins[k])",
             f"    at = {self.at_pre('source')}",
-            "    since = seen[at]",
-            f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, np.uint32(now - since))",
+            "    since, span = seen[at], np.uint32(now - seen[at])",
+            f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
             "    for event in range(last - count, last):",
             *(f"        {line}" for line in self.waited()),
         ]

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "EVENTS", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
-__all__ += ["NO_ROOM", "RECORD"]
+__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
+__all__ += ["EVENTS", "NO_ROOM", "RECORD", "STRETCH"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
-__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCH", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
+__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
 Array = Any
 
@@ -59,7 +59,7 @@ PLASTIC = _places(
     "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
     "shift per_unit faulty seen held most times some",
 )
-EVENTS, STRETCH = 16, 256  # events of a target that wait; synapses of a source that are brought up to date at once
+EVENTS, STRETCH = 16, 64  # events of a target that wait; synapses of a source that are brought up to date at once
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 # Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
 # ones, a number of bytes apart.
