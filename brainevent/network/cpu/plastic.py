@@ -286,7 +286,7 @@ class _Waiting:
         self._times = aligned((size * EVENTS,), np.uint32)
         self._values = {name: aligned((size * EVENTS,), dtype) for name, dtype in dtypes.items()}
         self._seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
-        self._scratch = [(aligned((STRETCH,), np.uint8), aligned((STRETCH,), np.uint16)) for _ in range(plan.parts)]
+        self._scratch = [aligned((STRETCH,), np.int64) for _ in range(plan.parts)]
 
     def clear(self, step: int) -> None:
         """Let nothing wait before a step."""
@@ -298,8 +298,11 @@ class _Waiting:
         """Return what the text of a part needs."""
         names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
         words = {name: address(array) for name, array in zip(names, own, strict=True)}
-        words |= dict(zip(("left", "some"), map(address, self._scratch[part]), strict=True))
-        return words | {f"late:{name}": address(array) for name, array in self._values.items()}
+        return (
+            words
+            | {"some": address(self._scratch[part])}
+            | {f"late:{name}": address(array) for name, array in self._values.items()}
+        )
 
 
 def _own(array: Array) -> Array:

@@ -57,10 +57,12 @@ def small_of(plastic: PlasticPlan) -> Small:
 def late_dtypes(plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool) -> dict[str, str] | None:
     """Return the dtypes of what waits with an event of a target; None if all events act at once.
 
-    Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses.
+    Events wait for spikes of the source if there is one rule for events, and nothing but these spikes reads synapses;
+    and if 32 bits hold the places of all that wait.
     """
     rules = plastic.rules
-    if watched or not plastic.at_axon or len(rules.on_post) != 1 or rules.every:
+    fits = EVENTS * plastic.sizes[1] < 2**31
+    if watched or not plastic.at_axon or len(rules.on_post) != 1 or rules.every or not fits:
         return None
     traces = {one.name for one in rules.post}
     ((_, rule),) = rules.on_post
@@ -153,7 +155,7 @@ class _Writer:
         if self.late is not None:
             found |= {"seen": ("seen", rows["pre"], "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
             found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
-            found |= {"left": ("left", f"{STRETCH}", "uint8"), "some": ("some", f"{STRETCH}", "uint16")}
+            found["some"] = ("some", f"{STRETCH}", "int64")
             for name, kind in self.late.items():
                 found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
         return found
@@ -296,20 +298,17 @@ class _Writer:
             f"    for k in range(min({STRETCH}, end - first)):",
             "        target = np.int64(targets[first + k])",
             f"        count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
-            "        left[k] = count",
-            "        some[many] = k",
+            f"        event = {EVENTS} * target + np.int64(held[target]) - count",
+            "        some[many] = event << 32 | k << 16 | count",
             "        many += np.int64(count > 0)",
             "    while many > 0:",
             "        again = np.int64(0)",
             "        for turn in range(many):",
-            "            k = np.int64(some[turn])",
-            "            e, count = first + k, np.int64(left[k])",
-            "            target = np.int64(targets[e])",
-            f"            event = {EVENTS} * target + np.int64(held[target]) - count",
+            "            own = some[turn]",
+            "            e, event = first + (own >> 16 & 0xFFFF), own >> 32",
             *(f"            {line}" for line in self.waited()),
-            "            left[k] = count - 1",
-            "            some[again] = k",
-            "            again += np.int64(count > 1)",
+            "            some[again] = own + 0xFFFFFFFF",
+            "            again += np.int64(own & 0xFFFF > 1)",
             "        many = again",
         ]
         return self.function("late_of_source", ["begin", "end", "source", "at"], body)
@@ -322,8 +321,8 @@ class _Writer:
             *(f"    {line}" for line in self.entry()),
             "    source = np.int64(origins[k])",
             f"    at = {self.at_pre('source')}",
-            "    since = seen[at]",
-            f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, np.uint32(now - since))",
+            "    since, span = seen[at], np.uint32(now - seen[at])",
+            f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
             "    for event in range(last - count, last):",
             *(f"        {line}" for line in self.waited()),
         ]

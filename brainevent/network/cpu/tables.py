@@ -12,34 +12,10 @@ import numpy as np
 
 from ..pages import aligned
 
-__all__ = [
-    "ALONE",
-    "BUNDLE",
-    "COUPLING",
-    "DELIVERY",
-    "EVENTS",
-    "FAULTY",
-    "FINITE",
-    "GO_ON",
-    "LINE",
-    "LIST",
-    "NOT_FINITE",
-]
-__all__ += ["NO_ROOM", "RECORD"]
+__all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
+__all__ += ["EVENTS", "NO_ROOM", "RECORD", "STRETCH"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
-__all__ += [
-    "KEPT",
-    "PLASTIC",
-    "RUN",
-    "SAMPLE",
-    "STRETCH",
-    "STRETCHES",
-    "UPDATE",
-    "Table",
-    "address",
-    "lines",
-    "words_of",
-]
+__all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
 Array = Any
 
@@ -76,13 +52,14 @@ BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places w
 # Of a plastic projection and part, then those that its text needs: `into` says where the synapses of a target are in
 # `entries`, and `origins` are their sources. Where events of targets wait: `seen` are the steps before which sources
 # have let all that waited for their synapses act; each target has the steps of up to `EVENTS` events, `times`, of which
-# it holds some, and at most some; `left` and `some` are scratch for `STRETCH` synapses.
+# it holds some, and at most some; `some` is scratch for `STRETCH` synapses: the place of the next event of one of them,
+# the synapse, and how many events are left, in 32, 16 and 16 bits.
 PLASTIC = _places(
     "PLASTIC",
     "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
-    "shift per_unit faulty seen held most times left some",
+    "shift per_unit faulty seen held most times some",
 )
-EVENTS, STRETCH = 16, 1024  # events of a target that wait; synapses of a source that are brought up to date at once
+EVENTS, STRETCH = 16, 64  # events of a target that wait; synapses of a source that are brought up to date at once
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 # Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
 # ones, a number of bytes apart.

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import brainevent as be
 from brainevent.errors import NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.cpu.tables import EVENTS
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.reference.engine import ReferenceEngine
 from brainevent.network.run.recorded import Sample, Wanted
@@ -82,6 +83,58 @@ def test_a_state_goes_from_engine_to_engine():
         second.load(first.state)
         second.run(17, ALL, {})
         equal(second.state, whole.state)
+
+
+@pytest.mark.parametrize(("delay", "parts"), [(0.3, 1), (be.uniform(0.1, 0.9), 2)])
+def test_events_that_wait_for_a_spike_of_the_source(delay, parts):
+    """They act before anything reads or sets what they depend on, and also where sources are silent for long."""
+    rules = triplet(
+        "axon",
+        on_post={
+            "upstate": lambda w, s, pre, post, p: (w + p.eta * pre.x + 0.01 * pre.u, s.replace(e=post.y - post.v))
+        },
+        every=(),
+    )
+    plan = synapse_rules.plan_of(network(rules, delay), parts)
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    waiting = ours.memory.plastic["ab"]._waiting
+    most = 0
+    for turn, steps in enumerate((1, 30, 9, 60)):
+        for engine in (ours, theirs):
+            engine.run(steps, ALL, {})
+        most = max(most, waiting.held.max())
+        if turn % 2:
+            equal(ours.state, theirs.state)
+            assert not waiting.held.any()
+        for engine in (ours, theirs):
+            engine.set("ab", "eta", np.float32(0.01 * turn))
+    assert most > 1
+    # Synapses that are recorded are up to date after each step.
+    sample = dataclasses.replace(ALL, samples={"w": Sample("ab", "w", 1, np.array([3, 50]), of_synapses=True)})
+    for engine in (ours, theirs):
+        engine.run(7, ALL, {})
+    equal(as_tree(ours.run(20, sample, {})), as_tree(theirs.run(20, sample, {})))
+    earlier = theirs.state
+    for engine in (ours, theirs):
+        engine.run(25, ALL, {})
+        engine.load(earlier)  # what waits is forgotten
+        engine.run(25, ALL, {})
+    equal(ours.state, theirs.state)
+
+
+def test_more_events_than_may_wait():
+    """A synapse whose source never spikes follows all events of its target."""
+    rules = be.Plasticity(
+        on_post={"spike": lambda w, s, pre, post, p: w + 0.001 * pre.x + 0.0001 * post.y},
+        pre={"x": be.trace(20.0)},
+        post={"y": be.trace(15.0)},
+        high=0.5,
+    )
+    plan = synapse_rules.plan_of(network(rules, 0.3, (3, 20), 1.0), 1)
+    ours, theirs = NumbaEngine(plan), Interpreted(plan)
+    counts = [engine.run(900, Wanted((), ("b",), (), {}), {}).counts["b"] for engine in (ours, theirs)]
+    assert counts[0].max() > 2 * EVENTS
+    equal(ours.state, theirs.state)
 
 
 @settings(max_examples=1)
