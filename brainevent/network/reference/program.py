@@ -105,8 +105,8 @@ class Program:
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
-            what = rings[place], sent[s.source], self.weights[s.name], turn
-            rings[place] = delivery.added(*what, whole=self.whole)
+            ring, weights = rings[place], self.weights[s.name]
+            rings[place] = delivery.added(ring, sent[s.source], weights, turn, whole=self.whole)
         plastic = self._finished(plastic, carry.step, turn, rings, neurons, events)
         all_states = {**neurons, **plastic.synapses}
         filled = self.outputs.filled(carry.filled, carry.step, all_states, spikes)
