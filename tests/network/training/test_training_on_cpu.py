@@ -288,8 +288,7 @@ def test_report_and_explain_say_what_trains_each_population():
     )
     for text in (sim.report(), sim.explain()):
         lines = [line for line in text.splitlines() if line.startswith("training: ")]
-        assert lines[0].startswith("training: a, b in native code")
-        assert lines[1:] == ["training: c in native code"]
+        assert lines == ["training: a, b, c in native code"]
     assert "training: all in plain JAX" in plain.report().splitlines()
     assert (
         "training: a, b, c in plain JAX, because floats are float64, and native code trains in float32" in wide.report()
@@ -300,7 +299,7 @@ def test_report_and_explain_say_what_trains_each_population():
 def test_weights_that_are_left_out_run_where_the_report_says():
     """What is said of weights that are not in `params` is what the runner does with them."""
     sim = several().build(seed=0, backend="numba")
-    [inner] = [line for line in sim.report().splitlines() if line.startswith("training: a, b in native code")]
+    [inner] = [line for line in sim.report().splitlines() if line.startswith("training: a, b, c in native code")]
     assert ("in plain JAX if the weights of" in inner) == (len(kernels_of(sim, {})) < len(kernels_of(sim, sim.params)))
 
 
@@ -341,7 +340,7 @@ def test_a_report_draws_no_synapses():
 
     sources = [SimpleNamespace(made=made, nbytes=0)] * len(sim.plan.projections)
     plan = dataclasses.replace(sim.plan, synapses=Synapses(sim.plan.projections, sources))
-    assert "a, b in native code" in training_in_words(plan, sim.engine.runner)
+    assert "a, b, c in native code" in training_in_words(plan, sim.engine.runner)
 
 
 @pytest.mark.parametrize(("name", "large"), [("one", False), ("several", True)])
