@@ -91,7 +91,7 @@ def _primitive(kernel: str, shape: Callable[[Any, Any], tuple[int, ...]]) -> Pri
         operands = [_as_bytes(spikes), other, np.array([delay], np.int32)]
         return native_call(_Target(f"{kernel}_kernel"), operands, types(spikes, other))
 
-    def results(*operands: Any) -> list[ShapedArray]:
+    def results(*operands: Any, **_: Any) -> list[ShapedArray]:
         return [abstract_result(primitive.name, operands, one.shape, one.dtype) for one in types(*operands)]
 
     primitive = new_primitive(f"spikes_{kernel}", results)
