@@ -267,8 +267,8 @@ MUTANTS = (
     Mutant(
         "statistics-steps-rounded-up",
         "spikes/statistics.py",
-        "as_float(time) / self.dt - 1e-6",
-        "as_float(time) / self.dt",
+        "min(step - 1e-6, rounded)",
+        "step",
         _SPIKES,
     ),
     Mutant(
