@@ -330,4 +330,18 @@ MUTANTS = (
         "np.asarray(state.arriving[p.name][r], np.int32)",
         ("test_network_simulation",),
     ),
+    Mutant(
+        "a-spike-of-the-source-potentiates",
+        "network/plasticity/stdp.py",
+        "w - p.a_minus * post.y",
+        "w + p.a_minus * post.y",
+        ("test_plasticity_rules",),
+    ),
+    Mutant(
+        "plastic-weights-are-delivered-twice",
+        "network/interpreted_synapses.py",
+        'return interpret(self.forms[DELIVERED], [self.synapses["w"][reached], per_unit])[0]',
+        'return 2 * interpret(self.forms[DELIVERED], [self.synapses["w"][reached], per_unit])[0]',
+        ("test_plastic_interpreted",),
+    ),
 )
