@@ -7,6 +7,7 @@ import copy
 import functools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...errors import NetworkError
 from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
-from ..run.finite import check_finite
+from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
@@ -26,6 +27,7 @@ from .clocks import Clocks
 from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
 from .partition import partition_of, threads_for
+from .plastic import Plastic
 from .program import Resident
 from .pure import simulated
 from .recording import Recording, flags_of
@@ -39,6 +41,10 @@ __all__ = ["CudaEngine", "drawing_on_gpu"]
 
 _NANOSECONDS, _RECORDED = 400_000_000, 30_000_000  # of a launch, at most; of one whose spikes are read afterwards
 _STEPS = 2**20  # of a launch, at most
+_ALONE = (
+    "backend='cuda' does not run {} with plastic synapses; pass backend='numba' or backend='jax' to build, or run a "
+    "simulation alone"
+)
 
 Array = Any
 
@@ -80,12 +86,17 @@ class CudaEngine:
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         if beside:  # what all blocks of a network share is there, too
             most -= net_dtype(extents_of(kinds), len(plan.populations)).itemsize
+        if beside and plan.plastic:
+            raise NetworkError(_ALONE.format("several networks side by side"))
         small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         self.partition = pushed(plan, partition)
-        self._clustered = device.has_clusters and in_cluster(count) and not self.partition.pushed
-        self._room = room_of(self.partition, kinds, slots_of(plan), most)
+        may_be_clustered = device.has_clusters and in_cluster(count) and not plan.plastic
+        self._clustered = may_be_clustered and not self.partition.pushed
+        self.plastic = Plastic(device, plan, self.partition) if plan.plastic else None
+        lists = self.plastic.lists if self.plastic else 0
+        self._room = room_of(self.partition, kinds, slots_of(plan), most, lists)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
@@ -100,6 +111,8 @@ class CudaEngine:
     @functools.cached_property
     def resident(self) -> Resident:
         """What programs of `simulate` share."""
+        if self.plastic:
+            raise NetworkError(f"simulate: {_ALONE.format('programs of JAX')}")
         memories = {**self.rows.memories, "rows": self.row_of_place}
         return Resident(self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories)
 
@@ -207,7 +220,12 @@ class CudaEngine:
         """The state before the next step, copied."""
         with self._lock:
             check_whole(self._torn)
-            return self.arrays.read(self.plan, self._step) if self._given is None else copied(self.plan, self._given)
+            return self._read() if self._given is None else copied(self.plan, self._given)
+
+    def _read(self) -> NetworkState:
+        """Return the state that is on the device."""
+        state = self.arrays.read(self.plan, self._step)
+        return replace(state, **self.plastic.read(self._step)) if self.plastic else state
 
     @property
     def units(self) -> str:
@@ -245,6 +263,10 @@ class CudaEngine:
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         with self._lock:
+            if population not in self._params:
+                assert self.plastic is not None
+                self.plastic.set(population, param, value)
+                return
             before = self._params[population][param]
             self._params[population][param] = np.array(np.broadcast_to(value, np.shape(before)), before.dtype)
             self._prepare(self.plan)
@@ -311,6 +333,8 @@ class CudaEngine:
         self._torn = False
         if why & NOT_FINITE:
             check_finite(self.plan, self._step - 1, self.arrays.read(self.plan, self._step).neurons)
+        if self.plastic and self.plan.check_finite:
+            check_synapses(self._step - 1, self.plastic.faults())
         return ran
 
     def _lay_out(self, plan: Plan) -> None:
@@ -324,11 +348,14 @@ class CudaEngine:
         kinds, numbers, own = kinds_of(plan, self._params)
         how = {"checked": plan.check_finite, "clocked": self.clocks is not None}
         populations = tuple(numbers[population.name] for population in plan.populations)
+        plastic = self.plastic.text if self.plastic else None
+        if self.plastic:
+            self.plastic.fill(plan)
         while True:
             shape = shape_of(
                 partition, self.rows, self._room, populations, clustered=self._clustered, beside=self._beside, **how
             )
-            text = step_text(kinds, shape.structure, self.device.words)
+            text = step_text(kinds, shape.structure, self.device.words, plastic)
             self._kernel = self.device.kernel(text, "run", shape.shared)
             launch = partition.blocks, shape.structure.threads, shape.shared
             if not self._clustered or self.device.has_room_for_cluster(self._kernel, *launch):
@@ -345,7 +372,7 @@ class CudaEngine:
         partition, entry = self.partition, self.rows.entry
         most = extents_of(self.kinds)
         net = filled(
-            net_dtype(most, partition.common),
+            net_dtype(most, partition.common, plastic=self.plastic is not None),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,
@@ -371,6 +398,7 @@ class CudaEngine:
             list=self._lists.address,
             **{name: memory.address for name, memory in self.rows.memories.items()},
             clocks=self.clocks.memory.address if self.clocks else 0,
+            **({"plastic": self.plastic.address} if self.plastic else {}),
         )
         net["reach"][: most.receptors] = partition.reach[: most.receptors]
         return net
@@ -401,11 +429,16 @@ class Run:
         self._given = {place: engine._input(steps, place, array) for place, array in inputs.items()}
         if engine._given is not None:
             engine.arrays.write(engine._given)
+            if engine.plastic:
+                engine.plastic.write(engine._given)
             engine._given = None
         spikes = engine._spikes
-        self.recording = Recording(engine.device, engine.plan, engine.partition, spikes, engine._step, steps, wanted)
+        about = engine.device, engine.plan, engine.partition, spikes
+        self.recording = Recording(*about, engine._step, steps, wanted, engine.plastic)
         self._populations = engine._populations(self.recording, self._given)
-        self.turn, self._plain = 0, not inputs and not wanted.samples
+        self._of_synapses = sum(sample.of_synapses for sample in wanted.samples.values())
+        self._of_neurons = len(wanted.samples) - self._of_synapses
+        self.turn, self._plain = 0, not inputs and not self._of_neurons
 
     @property
     def goes_on(self) -> bool:
@@ -421,13 +454,17 @@ class Run:
         """Return what a launch shares, and how many steps it has at most; the engine is then within a step."""
         engine, recording = self._engine, self.recording
         steps = min(self.steps - self.turn, STEPS if self._wanted.spikes else _STEPS)
+        if engine.plastic and engine.plan.check_finite:
+            steps = 1  # blocks learn of a synapse that is not finite when the launch has ended
         net = engine.net.copy()
         memory, common = self._populations
         net["turn"], net["population"] = self.turn, memory.address
         if engine.partition.common:
             net["common"] = common
         net["plain"] = self._plain
-        net["samples"], net["sample"] = len(self._wanted.samples), recording.samples.address
+        net["samples"], net["sample"] = self._of_neurons, recording.samples.address
+        if engine.plastic:
+            net["synapse_samples"], net["synapse_sample"] = self._of_synapses, recording.synapse_samples.address
         net["nanoseconds"] = _RECORDED if self._wanted.spikes else _NANOSECONDS
         net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
         net["counts"], net["first"], net["steps"] = recording.counts.address, engine._step, steps

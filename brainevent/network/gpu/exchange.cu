@@ -66,6 +66,7 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
 }
 
 BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
+    #plastic release_lists(net, block, t);
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
     const u32 n = m.x & COUNT, flags = m.x >> FLAGS;

@@ -121,7 +121,10 @@ BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 bl
 template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d,
                                    const int* sums, u32 block, u32 t, u32 turn) {
     bool strange = false;
-    const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange);
+    #static const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange);
+    #plastic u32 events = 0;
+    #plastic const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange, events);
+    #plastic tell(net, own, s, events, block, t);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (!PLAIN) sample(net, own, s, block * net.per + own.place, t);
     return spike;

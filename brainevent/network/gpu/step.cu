@@ -50,6 +50,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
+        #plastic clear_plastic(tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
@@ -66,6 +67,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     while (turn < steps) {
         const u32 t = first + turn;
         int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
+        #plastic arrive(net, ring, block, t);
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
@@ -112,6 +114,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 const Post& post = posts[warp * 32 + lane];
                 if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
+            #plastic LANES_DO
+                #plastic fence();
+            #plastic LANES_END
             LANES_MEET;
             ONE_LANE_DO
                 mark(desk, HEARD);
@@ -133,6 +138,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
         BLOCK_MEET;
+        #plastic finish(net, ring, block, t);
         if (CLOCKED) {
             EACH_THREAD_DO
                 if (tid == 0) {
