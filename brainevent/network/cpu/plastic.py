@@ -32,7 +32,9 @@ _MOST_FACTORS = 2**14  # of a trace: those of longer times are computed
 
 def kept_of(plan: Plan) -> dict[str, Kept]:
     """Return what plastic synapses need, by population: also of the step that has just been, unlike `Plan.pasts`."""
-    return {name: Kept(plan.population(name), needed, plan) for name, needed in kept_in(plan.plastic, plan.pasts).items()}
+    return {
+        name: Kept(plan.population(name), needed, plan) for name, needed in kept_in(plan.plastic, plan.pasts).items()
+    }
 
 
 class Kept:

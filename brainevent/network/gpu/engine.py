@@ -7,7 +7,6 @@ import copy
 import functools
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,10 +40,6 @@ __all__ = ["CudaEngine", "drawing_on_gpu"]
 
 _NANOSECONDS, _RECORDED = 400_000_000, 30_000_000  # of a launch, at most; of one whose spikes are read afterwards
 _STEPS = 2**20  # of a launch, at most
-_ALONE = (
-    "backend='cuda' does not run {} with plastic synapses; pass backend='numba' or backend='jax' to build, or run a "
-    "simulation alone"
-)
 
 Array = Any
 
@@ -86,8 +81,7 @@ class CudaEngine:
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         if beside:  # what all blocks of a network share is there, too
             most -= net_dtype(extents_of(kinds), len(plan.populations)).itemsize
-        if beside and plan.plastic:
-            raise NetworkError(_ALONE.format("several networks side by side"))
+        assert not (beside and plan.plastic)
         small = device.has_clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
@@ -111,8 +105,6 @@ class CudaEngine:
     @functools.cached_property
     def resident(self) -> Resident:
         """What programs of `simulate` share."""
-        if self.plastic:
-            raise NetworkError(f"simulate: {_ALONE.format('programs of JAX')}")
         memories = {**self.rows.memories, "rows": self.row_of_place}
         return Resident(self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories)
 
@@ -225,7 +217,7 @@ class CudaEngine:
     def _read(self) -> NetworkState:
         """Return the state that is on the device."""
         state = self.arrays.read(self.plan, self._step)
-        return replace(state, **self.plastic.read(self._step)) if self.plastic else state
+        return self.plastic.read(state) if self.plastic else state
 
     @property
     def units(self) -> str:
@@ -245,6 +237,7 @@ class CudaEngine:
             f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
             f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{kept}, "
             f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+            + (f"; {self.plastic.placement}" if self.plastic else "")
             + (f"; {self.clocks.text()}" if self.clocks else "")
         )
 
@@ -287,6 +280,9 @@ class CudaEngine:
     def _place(self, plan: Plan) -> None:
         """Put the synapses of a plan into rows, and let all follow from them."""
         self.rows = place_synapses(self.device, plan, self.partition, self._room.left)
+        if self.plastic and self.plastic.plan.plastic is not plan.plastic:
+            params = self.plastic.params
+            self.plastic = Plastic(self.device, plan, self.partition, params)
         self._lay_out(plan)
 
     def run(

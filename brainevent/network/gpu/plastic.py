@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Plastic`: the plastic synapses of a network on a device: weights, states and traces, lists of events, their table."""
+"""`Plastic`: the plastic synapses of a network on a device: weights, states, traces, lists of events, and a table."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...bench.words import short
 from ...scalar.primitives import flushed
 from ..plan.plan import Plan
 from ..plan.plastic import SPIKE, PlasticPlan
 from ..run.finite import SynapseFault, fault_of
+from ..run.report import in_bytes
 from ..state import NetworkState, initial_traces
 from .arrays import values_of
 from .device import Device, Memory, cleared, held
@@ -24,6 +27,7 @@ from .plastic_words import PlasticWords, traces_of
 __all__ = ["Plastic"]
 
 Array = Any
+Params = dict[str, dict[str, Any]]
 _AHEAD = 2  # steps of lists besides those on their way: a block may be one step ahead of another
 
 
@@ -37,14 +41,15 @@ class Plastic:
         device: What holds them.
         plan: The network.
         partition: The neurons of each block.
+        params: Parameters of rules, by projection; None for those of the plan.
     """
 
-    def __init__(self, device: Device, plan: Plan, partition: Partition):
+    def __init__(self, device: Device, plan: Plan, partition: Partition, params: Params | None = None):
         self.device, self.plan, self.partition = device, plan, partition
         self.words = PlasticWords(plan)
         self.layouts = {one.name: laid_out(one, partition) for one in plan.plastic}
         self.text = plastic_text(plan, list(self.layouts.values()), self.words)
-        self.params = {one.name: dict(one.rules.params) for one in plan.plastic}
+        self.params = params or {one.name: dict(one.rules.params) for one in plan.plastic}
         self._lists = {one: self._list(*one) for one in self.words.lists}
         self._kept = {
             (name, state): device.memory(4 * self._slots(name) * plan.population(name).size, "states of spikes")
@@ -78,6 +83,12 @@ class Plastic:
         memories = [*(m for own in (*self._arrays.values(), *self._traces.values()) for m in own.values())]
         memories += [*(m for pair in self._lists.values() for m in pair), *self._kept.values(), self._table]
         return sum(memory.nbytes for memory in memories)
+
+    @property
+    def placement(self) -> str:
+        """What memory they take, in words."""
+        size = short(self.nbytes / max(1, self.entries), 3)
+        return f"plastic synapses in memory, {in_bytes(self.nbytes)}, {size} bytes a plastic synapse"
 
     def set(self, projection: str, param: str, value: Array) -> None:
         """Replace a parameter of the rules of a projection."""
@@ -131,7 +142,9 @@ class Plastic:
         """Take memory for the synapses of a projection; weights and states are written later."""
         what = f"plastic synapses of {plastic.name}"
         arrays = self.layouts[plastic.name].arrays | {"distinct": plastic.distinct.astype(np.uint32)}
-        found: dict[tuple[str, ...], Memory] = {(name,): held(self.device, array, what) for name, array in arrays.items()}
+        found: dict[tuple[str, ...], Memory] = {
+            (name,): held(self.device, array, what) for name, array in arrays.items()
+        }
         found["weights",] = self.device.memory(4 * plastic.entries, what)
         return found | {("s", name): self.device.memory(4 * plastic.entries, what) for name in plastic.rules.states}
 
@@ -141,7 +154,9 @@ class Plastic:
         for key, (shape, _) in self._like[plastic.name].items():
             side, _, name = key.partition(".")
             copies = self.partition.blocks if side == "pre" else 1
-            word = ("carried", name) if side == "pre" and name in carried else ("trace", key) if name else ("last", side)
+            word = (
+                ("carried", name) if side == "pre" and name in carried else ("trace", key) if name else ("last", side)
+            )
             found[word] = self.device.memory(4 * copies * math.prod(shape), what)
         return found
 
@@ -205,12 +220,12 @@ class Plastic:
 
     # ---- the state of a network
 
-    def read(self, step: int) -> dict[str, dict[str, dict[str, Array]]]:
-        """Return what a `NetworkState` has of plastic synapses before a step, copied."""
+    def read(self, state: NetworkState) -> NetworkState:
+        """Return a state with what it has of plastic synapses, copied."""
         synapses = {one.name: self._synapses_of(one) for one in self.plan.plastic}
         traces = {one.name: self._read_traces(one) for one in self.plan.plastic}
-        past = {name: self._past(name, step) for name in self.plan.pasts}
-        return {"synapses": synapses, "traces": traces, "past": past}
+        past = {name: self._past(name, int(state.step)) for name in self.plan.pasts}
+        return replace(state, synapses=synapses, traces=traces, past=past)
 
     def _synapses_of(self, plastic: PlasticPlan) -> dict[str, Array]:
         order, memories = self.layouts[plastic.name].order, self._arrays[plastic.name]
@@ -254,7 +269,7 @@ class Plastic:
         return [fault for fault in found if fault is not None]
 
     def sampled(self, projection: str, state: str, synapses: Array) -> tuple[int, Array, Array, Array]:
-        """Return where a state of synapses lies, and of chosen ones where those of each block begin, places, columns."""
+        """Return the address of a state, and of chosen synapses where those of each block begin, places and columns."""
         layout = self.layouts[projection]
         memory = self._arrays[projection][("weights",) if state == "w" else ("s", state)]
         place = np.empty(layout.order.size, np.int64)

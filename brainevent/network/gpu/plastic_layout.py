@@ -81,7 +81,9 @@ def _with_incoming(layout: PlasticLayout, plastic: PlasticPlan, sources: Array, 
     bits = entry_bits + (max(1, (plastic.sizes[0] - 1).bit_length()) if reads else 0)
     into = np.zeros((blocks, places * rows + 1), np.uint32)
     incoming = np.zeros(plastic.entries, np.uint32)
-    more = np.zeros(plastic.entries, _small(2 ** (bits - _WORD), np.uint8, np.uint16, np.uint32)) if bits > _WORD else None
+    more = (
+        np.zeros(plastic.entries, _small(2 ** (bits - _WORD), np.uint8, np.uint16, np.uint32)) if bits > _WORD else None
+    )
     for block in range(blocks):
         own = slice(ends[block], ends[block + 1])
         key = layout.targets[own].astype(np.uint32) * np.uint32(rows)

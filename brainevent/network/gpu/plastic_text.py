@@ -309,7 +309,10 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     texts = [text for one in writers for text in one.texts()]
     texts += [_by_projection(writers, "act", _SYNAPSES), _by_projection(writers, "settle", _SETTLED)]
     texts += [_arrive(writers), _finish(writers)]
-    forms = (*(helpers[name] for name in (DECAYED, SPIKED, DELIVERED)), *(form for one in writers for form in one.forms))
+    forms = (
+        *(helpers[name] for name in (DECAYED, SPIKED, DELIVERED)),
+        *(form for one in writers for form in one.forms),
+    )
     return PlasticText(forms, _tell(plan, words), "\n".join(texts))
 
 

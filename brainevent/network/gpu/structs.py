@@ -13,7 +13,15 @@ import numpy as np
 
 __all__ = ["COMPACT", "COUNTED", "DISTRIBUTION", "FED", "GIVEN", "LAID", "LISTED", "NOBODY", "NOT_FINITE", "NO_ROOM"]
 __all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
-__all__ += ["SYNAPSE_SAMPLE", "common_dtype", "constants_text", "filled", "net_dtype", "piece_dtype", "population_dtype"]
+__all__ += [
+    "SYNAPSE_SAMPLE",
+    "common_dtype",
+    "constants_text",
+    "filled",
+    "net_dtype",
+    "piece_dtype",
+    "population_dtype",
+]
 __all__ += ["shared_text", "structs_text"]
 
 PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)  # layouts of rows

@@ -36,7 +36,17 @@ from .structs import (
     structs_text,
 )
 
-__all__ = ["ON_GPU", "Kind", "PlasticText", "Structure", "extents_of", "kinds_of", "other_text", "step_text", "value_of"]
+__all__ = [
+    "ON_GPU",
+    "Kind",
+    "PlasticText",
+    "Structure",
+    "extents_of",
+    "kinds_of",
+    "other_text",
+    "step_text",
+    "value_of",
+]
 
 ON_GPU, ON_GPU_PLASTIC = "on_gpu.cu", "on_gpu_plastic.cu"
 _HERE = Path(__file__).parent

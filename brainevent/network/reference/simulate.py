@@ -210,6 +210,11 @@ def _natively(
             "simulate: keys is not supported by backend='cuda', which uses the keys of the build; leave it out, or "
             'build the network with backend="jax"'
         )
+    if plan.plastic:
+        raise NetworkError(
+            f"simulate: backend={name!r} has plastic synapses in sim.run and sim.sweep, not in programs of JAX; call "
+            'one of these, or build the network with backend="jax"'
+        )
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     steps = checked_count("steps", steps)
     _check_width(plan, (state, params, inputs, keys))

@@ -16,7 +16,7 @@ import brainevent as be
 from brainevent.errors import NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.interpreted import Interpreted
-from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.recorded import Sample
 
 
 @pytest.mark.parametrize(
