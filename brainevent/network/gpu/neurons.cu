@@ -89,7 +89,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
     if (flags & RECORDED) {
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
-        if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #plastic if (at + 1 + 3 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
     if (flags & RATED) add_for_all(population_with(net, number).rates + net.turn + turn, 1);

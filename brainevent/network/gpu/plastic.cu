@@ -2,9 +2,13 @@
 // Plastic synapses: lists of the events of neurons, and spikes that reach synapses.
 //
 // A block owns the synapses that end on its neurons, their weights and states, and its own copy of the traces of their
-// sources. What neurons do is listed in memory, by step and block; a packet of a step says that the lists of its block
-// are there. A warp delivers a spike and changes the synapses that it reaches; all threads change those of a neuron of
-// this block. Rules are called by the text that is generated for a network: act(), settle() and what calls them.
+// sources. What neurons do is listed in memory, by step and block: the packet of a step says that the lists of its block
+// are there, or those of the step before if that is early enough (LAZY). A warp delivers a spike and changes the synapses
+// that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
+// generated for a network: act(), settle() and what calls them.
+//
+// If all delays are of axons, warps act while others send and listen; and if none of them is one step, they let the spikes
+// of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before.
 
 struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
     u32 source, where, begin, end;  // row of delays : 16, projection : 16
@@ -102,11 +106,12 @@ BE void reaching(const Net& net, const Ring& ring, const Reached& spike, u32 blo
     settle(net, spike, block, t);
 }
 
+// Let all spikes that are queued act; threads meet before and after it.
 BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t) {
-    WARPS_DO(0, THREADS / 32)
+    WARPS_DO(0, ACTING)
         const u32 n = plastic_desk.queued < REACHED ? plastic_desk.queued : REACHED;
         NOT_UNROLLED
-        for (u32 q = warp; q < n; q += THREADS / 32) {
+        for (u32 q = warp; q < n; q += ACTING) {
             const Reached spike = plastic_desk.queue[q];
             LANES_DO
                 act(net, ring, spike, block, t, lane, 32);
@@ -117,10 +122,10 @@ BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t) {
             LANES_END
         }
     WARPS_END
-    BLOCK_MEET;
-    EACH_THREAD_DO
+    ACTING_MEET;
+    ACTING_DO
         if (tid == 0) plastic_desk.queued = 0;
-    EACH_THREAD_END
+    ACTING_END
 }
 
 // Add to the sum of a neuron of this block.
@@ -133,6 +138,11 @@ BE u32 slot_after(const Ring& ring, u32 steps) {
     return slot >= ring.slots ? slot - ring.slots : slot;
 }
 
+BE Ring after_step(Ring ring) {
+    ring.now = slot_after(ring, 1);
+    return ring;
+}
+
 BE bool is_strange(float x) { return (__float_as_uint(x) & 0x7F800000u) == 0x7F800000u; }
 
 // The values of chosen synapses of this block after a step.
@@ -142,6 +152,6 @@ BE void sample_synapses(const Net& net, u32 block, u32 tid, u32 t) {
         const SynapseSample& of = net.synapse_sample[j];
         if (t % of.every) continue;
         u32* const out = of.out + (u64)(t / of.every - of.before) * of.width;
-        for (u32 k = of.starts[block] + tid; k < of.starts[block + 1]; k += THREADS) out[of.columns[k]] = of.values[of.synapses[k]];
+        for (u32 k = of.starts[block] + tid; k < of.starts[block + 1]; k += ACTING * 32) out[of.columns[k]] = of.values[of.synapses[k]];
     }
 }

@@ -164,7 +164,7 @@ class _Writer:
         where = f"{'row' if self.axon else '0u'} | {self.number}u << 16"
         body = [
             f"const List list = list_of(net, {self.words.list_of(self.plastic.source)});",
-            f"for (u32 k = tid; k < {'rows * ' if self.axon else ''}net.blocks; k += THREADS) {{",
+            f"for (u32 k = tid; k < {'rows * ' if self.axon else ''}net.blocks; k += ACTING * 32) {{",
             *(f"    {line}" for line in row),
             "    const u32 from = k % net.blocks, count = count_of(net, list, step, from);",
             "    const u32* const neurons = neurons_of(net, list, step, from);",
@@ -226,7 +226,7 @@ class _Writer:
             "const u32 place = (neuron + first_number) / net.blocks;",
             *fixed,
             f"const u32 begin = into[{place}], end = into[{place} + 1];",
-            "for (u64 i = base + begin + tid; i < base + end; i += THREADS) {",
+            "for (u64 i = base + begin + tid; i < base + end; i += ACTING * 32) {",
             *(f"    {line}" for line in each),
             "}",
         ]
@@ -241,11 +241,14 @@ class _Writer:
 
     def of_events(self, event: str, inner: Sequence[str], *, by_thread: bool = False) -> list[str]:
         """Return lines for all events of neurons of this block that reach synapses in step t."""
-        turns = ["const u32 step = t;"] if self.axon else ["const u32 step = t - distinct[row];"]
-        loop = "u32 j = tid; j < count; j += THREADS" if by_thread else "u32 j = 0; j < count; ++j"
+        number = self.words.list_of(self.plastic.target, event)
+        turns, count = ["const u32 step = t;"], f"plastic_desk.listed[t & 1][{number}]"
+        if not self.axon:
+            turns, count = ["const u32 step = t - distinct[row];"], "count_of(net, list, step, block)"
+        loop = "u32 j = tid; j < count; j += ACTING * 32" if by_thread else "u32 j = 0; j < count; ++j"
         lines = [
             *turns,
-            "const u32 count = count_of(net, list, step, block);",
+            f"const u32 count = {count};",
             f"for ({loop}) {{",
             "    const u32 neuron = get_word(neurons_of(net, list, step, block) + j);",
             *(f"    {line}" for line in inner),
@@ -253,7 +256,7 @@ class _Writer:
         ]
         if not self.axon:
             lines = ["for (u32 row = 0; row < rows; ++row) {", *(f"    {line}" for line in lines), "}"]
-        return [f"const List list = list_of(net, {self.words.list_of(self.plastic.target, event)});", *lines]
+        return [f"const List list = list_of(net, {number});", *lines]
 
     def every(self, k: int) -> str:
         """Return `every<k>_`: at intervals, a rule is called for all synapses; a warp has those of a source."""
@@ -264,8 +267,8 @@ class _Writer:
         body = [
             f"if (((u64)t + 1) % word_of(net, {self._at('every', str(k))})) return;",
             "bool strange = false;",
-            "WARPS_DO(0, THREADS / 32)",
-            "    for (u32 source = warp; source < sources; source += THREADS / 32) {",
+            "WARPS_DO(0, ACTING)",
+            "    for (u32 source = warp; source < sources; source += ACTING) {",
             "        LANES_DO",
             "            for (u64 e = base + starts[source] + lane; e < base + starts[source + 1]; e += 32) {",
             *(f"                {line}" for line in each),
@@ -308,12 +311,17 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     ]
     texts = [text for one in writers for text in one.texts()]
     texts += [_by_projection(writers, "act", _SYNAPSES), _by_projection(writers, "settle", _SETTLED)]
-    texts += [_arrive(writers), _finish(writers)]
+    texts += _of_step(writers)
     forms = (
         *(helpers[name] for name in (DECAYED, SPIKED, DELIVERED)),
         *(form for one in writers for form in one.forms),
     )
-    return PlasticText(forms, _tell(plan, words), "\n".join(texts))
+    axon, least = (
+        all(one.axon for one in writers),
+        min((int(p.distinct[0]) for p in plan.plastic if p.entries), default=1),
+    )
+    constants = {"WINDOWED": axon, "AHEAD": axon and least > 1 and not plan.check_finite, "LAZY": axon and least > 2}
+    return PlasticText(forms, constants, _tell(plan, words), "\n".join(texts))
 
 
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
@@ -324,35 +332,48 @@ def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> st
 
 
 def _phase(calls: Sequence[str]) -> list[str]:
-    """Return lines in which each thread does something, before any goes on; no lines for nothing."""
+    """Return lines in which each thread that acts does something, before any goes on; no lines for nothing."""
     if not calls:
         return []
-    return ["EACH_THREAD_DO", *(f"    {call}(net, ring, block, tid, t);" for call in calls), "EACH_THREAD_END"]
+    inner = [f"    {call}(net, ring, block, tid, t);" for call in calls]
+    return ["ACTING_DO", *inner, "ACTING_END", "ACTING_MEET;"]
 
 
 def _acted(writers: Sequence[_Writer], *, axon: bool) -> list[str]:
     gathered = _phase([f"gather{one.number}" for one in writers if one.axon == axon])
-    return [*gathered, "BLOCK_MEET;", "act_all(net, ring, block, t);"] if gathered else []
+    return [*gathered, "act_all(net, ring, block, t);"] if gathered else []
 
 
-def _arrive(writers: Sequence[_Writer]) -> str:
-    lines = _acted(writers, axon=True)
-    return "\n".join([f"BE void arrive({_OF_BLOCK}) {{", *(f"    {line}" for line in lines), "}", ""])
+def _of_block(name: str, lines: Sequence[str], more: str = "") -> str:
+    return "\n".join([f"BE void {name}({_OF_BLOCK}{more}) {{", *(f"    {line}" for line in lines), "}", ""])
 
 
-def _finish(writers: Sequence[_Writer]) -> str:
-    acted = _acted(writers, axon=False)
-    lines = [*acted, "BLOCK_MEET;"] if acted else []
+def _of_step(writers: Sequence[_Writer]) -> list[str]:
+    """Return what happens before and after the update of neurons, and while others send and listen: functions."""
+    arriving = _acted(writers, axon=True)
+    arrive = _of_block("arrive", [*arriving, "BLOCK_MEET;"] if arriving else [])
+    changes = _changes(writers)
+    if all(one.axon for one in writers):
+        ahead = ["if (AHEAD && goes_on) reach_next(net, after_step(ring), block, t + 1);"]
+        react, finish = [*changes, *ahead], list[str]()
+    else:
+        acted = _acted(writers, axon=False)
+        react, finish = [], [*acted, *(["ACTING_MEET;"] if acted else []), *changes, "BLOCK_MEET;"]
+    later = [_of_block("react", react, ", bool goes_on"), _of_block("finish", finish)]
+    return [arrive, _of_block("reach_next", arriving), *later]
+
+
+def _changes(writers: Sequence[_Writer]) -> list[str]:
+    """Return lines for all that happens to synapses after spikes of their sources have acted."""
+    lines = []
     for k in range(max(len(one.rules.on_post) for one in writers)):
-        lines += [*_phase([f"on_post{k}_{o.number}" for o in writers if k < len(o.rules.on_post)]), "BLOCK_MEET;"]
-    if settled := _phase([f"take_events{one.number}" for one in writers if one.rules.post]):
-        lines += [*settled, "BLOCK_MEET;"]
+        lines += _phase([f"on_post{k}_{o.number}" for o in writers if k < len(o.rules.on_post)])
+    lines += _phase([f"take_events{one.number}" for one in writers if one.rules.post])
     for k in range(max(len(one.rules.every) for one in writers)):
         lines += [f"every{k}_{o.number}(net, ring, block, t);" for o in writers if k < len(o.rules.every)]
-        lines.append("BLOCK_MEET;")
-    lines += ["if (net.synapse_samples) {", "    EACH_THREAD_DO", "        sample_synapses(net, block, tid, t);"]
-    lines += ["    EACH_THREAD_END", "    BLOCK_MEET;", "}"]
-    return "\n".join([f"BE void finish({_OF_BLOCK}) {{", *(f"    {line}" for line in lines), "}", ""])
+        lines.append("ACTING_MEET;")
+    lines += ["if (net.synapse_samples) {", "    ACTING_DO", "        sample_synapses(net, block, tid, t);"]
+    return [*lines, "    ACTING_END", "    ACTING_MEET;", "}"]
 
 
 def _tell(plan: Plan, words: PlasticWords) -> str:

@@ -42,6 +42,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
+    #plastic bool ending = false;  // this step is the last one
     THREADS_DO
         if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
         if (!IN_REGISTERS && !CELLS) enter(states, tid);
@@ -64,10 +65,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         rows.words = own_rows;
         rows.starts = (const Start*)(own_rows + net.row_words);
     }
+    #plastic if (AHEAD) arrive(net, ring, block, first);
     while (turn < steps) {
         const u32 t = first + turn;
         int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
-        #plastic arrive(net, ring, block, t);
+        #plastic if (!AHEAD) arrive(net, ring, block, t);
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
@@ -105,6 +107,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
+        #plastic react(net, ring, block, t, turn + 1 < steps && !ending);
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
         WARPS_DO(CARRIERS + 1, LISTENERS)
@@ -150,7 +153,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
-        if (desk.stop) break;
+        #static if (desk.stop) break;
+        #plastic if (desk.stop && (!AHEAD || ending)) break;
+        #plastic ending = desk.stop != 0;
     }
     if (CLUSTER) leave_cluster(CLUSTER);
     THREADS_DO

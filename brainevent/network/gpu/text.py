@@ -222,14 +222,21 @@ def read_text(name: str) -> str:
 
 @dataclass(frozen=True)
 class PlasticText:
-    """The text of the plastic synapses of a network, and the forms that it calls.
+    """The text of the plastic synapses of a network, the forms that it calls, and constants of both.
 
     `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses.
     """
 
     forms: tuple[Form, ...]
+    flags: Mapping[str, bool]
     tell: str
     rules: str
+
+    @property
+    def constants(self) -> str:
+        """The flags, and how many warps change synapses, as C++."""
+        lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in self.flags.items()]
+        return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
 
 
 def marked(text: str, *, plastic: bool) -> str:
@@ -258,7 +265,7 @@ def step_text(
     common, net = common_dtype(most), net_dtype(most, len(structure.populations), plastic=has)
     structs = [population_dtype(most), common, SAMPLE, *([SYNAPSE_SAMPLE] if has else []), net]
     parts = [
-        structure.text(kinds),
+        structure.text(kinds) + (plastic.constants if plastic else ""),
         cuda_text([*forms, *(plastic.forms if plastic else ())]),
         shared_text(),
         structs_text(*structs),

@@ -36,12 +36,20 @@ def engine_of(plan, blocks=3, shared_bytes=None):
     return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(8))
 
 
-@pytest.mark.parametrize(
-    ("where", "delay", "blocks"),
-    [("axon", None, 1), ("axon", be.uniform(0.1, 0.9), 3), ("dendrite", 0.3, 2), ("dendrite", be.uniform(0.1, 0.9), 5)],
-)
-def test_all_that_rules_may_use(where, delay, blocks):
+CASES = [  # blocks; what is done while packets are on their way, and when lists are released
+    ("axon", None, 1, "WINDOWED"),
+    ("axon", 0.2, 5, "WINDOWED AHEAD"),
+    ("axon", be.uniform(0.3, 0.9), 3, "WINDOWED AHEAD LAZY"),
+    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
+    ("dendrite", 0.3, 2, ""),
+    ("dendrite", be.uniform(0.1, 0.9), 5, ""),
+]
+
+
+@pytest.mark.parametrize(("where", "delay", "blocks", "flags"), CASES)
+def test_all_that_rules_may_use(where, delay, blocks, flags):
     engine = engine_of(synapse_rules.plan_of(network(triplet(where), delay), 1), blocks)
+    assert [name for name, is_so in engine.plastic.text.flags.items() if is_so] == flags.split()
     before = engine.state.synapses["ab"]
     samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
     records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
@@ -49,6 +57,17 @@ def test_all_that_rules_may_use(where, delay, blocks):
     assert sum(record.spikes["b"][0].size for record in records) > 20
     assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
     assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+
+
+@pytest.mark.parametrize("delay", [None, 0.2])
+def test_a_launch_ends_after_a_while(monkeypatch, delay):
+    """Before spikes of the step after it arrive: the pretend clock goes on by a microsecond at each look."""
+    for limit in ("_NANOSECONDS", "_RECORDED"):
+        monkeypatch.setattr(f"brainevent.network.gpu.engine.{limit}", 1)
+    engine = engine_of(synapse_rules.plan_of(network(triplet("axon"), delay), 1), 2)
+    compare(engine, (150,), ALL)
+    runs = [launch for launch in engine.device.launches if launch[0] == 2 and launch[1] >= 768]
+    assert len(runs) == 3
 
 
 def test_states_go_from_engine_to_engine():
@@ -89,9 +108,15 @@ def at_once(s, arriving, p):
     return s.replace(n=s.n + 1, v=s.v + arriving.syn), s.n % 3 == 2
 
 
-@pytest.mark.parametrize(("size", "blocks", "shared_bytes"), [(700, 1, None), (120, 2, SMALL), (1300, 1, SMALL)])
-def test_more_spikes_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes):
-    """Threads then let spikes act by themselves: of neurons in registers, and of those in memory."""
+@pytest.mark.parametrize(
+    ("size", "blocks", "shared_bytes", "delay"),
+    [(700, 1, None, be.uniform(0.1, 0.4)), (120, 2, SMALL, 0.1), (1300, 1, SMALL, be.uniform(0.2, 0.5))],
+)
+def test_more_spikes_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay):
+    """Threads then let spikes act by themselves: of neurons in registers, and of those in memory.
+
+    If there are many, there is no room either for all that are recorded in one launch.
+    """
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
     cells = be.Population("a", size, at_once, {"n": 0, "v": 0.0})
     rules = be.Plasticity(
@@ -102,11 +127,12 @@ def test_more_spikes_than_the_queue_holds(monkeypatch, size, blocks, shared_byte
         high=1.0,
     )
     connect = be.connect.total(3000, weight=be.uniform(0, 1))
-    synapses = be.Projection(cells, cells, connect, "syn", be.uniform(0.1, 0.4), "aa", rules)
+    synapses = be.Projection(cells, cells, connect, "syn", delay, "aa", rules)
     engine = engine_of(synapse_rules.plan_of(be.Network([cells], [synapses], dt=0.1), 1), blocks, shared_bytes)
     assert engine.shape.structure.reached < size
     assert engine.shape.structure.in_registers == (size < 1024)
     compare(engine, (20,), Wanted(("a",)))
+    assert (engine._spikes.capacity > 4096) == (size > 120)
 
 
 def test_parameters_and_weights_are_replaced():
@@ -166,7 +192,8 @@ def test_weights_of_fixed_projections_and_new_synapses():
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_text_compiles_for_gpus(where):
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    engine = engine_of(synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 1, check_finite=True))
+    plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.3, 0.9)), 1, check_finite=where == "dendrite")
+    engine = engine_of(plan)
     ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
     assert ".entry run" in ptx
     for word in ("fma.", "approx", ".local"):
