@@ -233,12 +233,13 @@ class CudaEngine:
         states = "registers" if structure.in_registers or structure.cells else self._where(structure.words_in_block)
         ring = "shared memory" if structure.ring_in_block else "memory"
         kept = " in shared memory" if structure.rows_in_block else ""
+        size = f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+        parts = [f"{LAYOUTS[rows.layout]}{kept}, {size}"] if entries or not self.plastic else []
+        parts += [self.plastic.placement] if self.plastic else []
+        parts += [self.clocks.text()] if self.clocks else []
         return (
             f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
-            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{kept}, "
-            f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
-            + (f"; {self.plastic.placement}" if self.plastic else "")
-            + (f"; {self.clocks.text()}" if self.clocks else "")
+            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {'; '.join(parts)}"
         )
 
     def _where(self, inside: int) -> str:

@@ -4,6 +4,6 @@
 // Warps that change synapses; they meet without the others.
 #define ACTING_DO if (threadIdx.x < ACTING * 32) { const u32 tid = threadIdx.x;
 #define ACTING_END }
-#define ACTING_MEET if (threadIdx.x < ACTING * 32) asm volatile("bar.sync 1, %0;" :: "n"(ACTING * 32) : "memory")
+#define ACTING_MEET if (threadIdx.x < ACTING * 32) asm volatile("barrier.sync 1, %0;" :: "n"(ACTING * 32) : "memory")
 
 BE u32 get_word(const u32* at) { return __ldcg(at); }

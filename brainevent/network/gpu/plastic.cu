@@ -3,7 +3,8 @@
 //
 // A block owns the synapses that end on its neurons, their weights and states, and its own copy of the traces of their
 // sources. What neurons do is listed in memory, by step and block: the packet of a step says that the lists of its block
-// are there, or those of the step before if that is early enough (LAZY). A warp delivers a spike and changes the synapses
+// are there. If all delays are of four steps and more (LAZY), the packet of the next step says it, and the thread that got
+// that one sees them in the step after it: so no packet waits for memory. A warp delivers a spike and changes the synapses
 // that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
 // generated for a network: act(), settle() and what calls them.
 //
@@ -57,7 +58,14 @@ BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
     put_word(neurons_of(net, list_of(net, number), t, block) + at, neuron);
 }
 
-// What the sender does before it sends the packet of a step.
+BE void fence_lanes() {
+    LANES_DO
+        fence();
+    LANES_END
+    LANES_MEET;
+}
+
+// What the sender does before it sends the packet of a step, or after it.
 BE void release_lists(const Net& net, u32 block, u32 t) {
     LANES_DO
         NOT_UNROLLED
@@ -68,10 +76,7 @@ BE void release_lists(const Net& net, u32 block, u32 t) {
         }
     LANES_END
     LANES_MEET;
-    LANES_DO
-        fence();
-    LANES_END
-    LANES_MEET;
+    fence_lanes();
 }
 
 // Where the synapses of a delay begin and end, among those of a source, which are in the order of delays.

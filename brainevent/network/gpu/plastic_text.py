@@ -293,6 +293,7 @@ class _Writer:
         return found + [self.every(k) for k in range(len(self.rules.every))]
 
 
+_LAZY = 3  # steps of delay, of which there are more where lists may be released late, and be seen late
 _UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "u32"}
 _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
@@ -320,7 +321,11 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
         all(one.axon for one in writers),
         min((int(p.distinct[0]) for p in plan.plastic if p.entries), default=1),
     )
-    constants = {"WINDOWED": axon, "AHEAD": axon and least > 1 and not plan.check_finite, "LAZY": axon and least > 2}
+    constants = {
+        "WINDOWED": axon,
+        "AHEAD": axon and least > 1 and not plan.check_finite,
+        "LAZY": axon and least > _LAZY,
+    }
     return PlasticText(forms, constants, _tell(plan, words), "\n".join(texts))
 
 

@@ -111,15 +111,14 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
         WARPS_DO(CARRIERS + 1, LISTENERS)
+            #plastic if (LAZY) fence_lanes();  // of the packets of the step before
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
                 if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
-            #plastic LANES_DO
-                #plastic fence();
-            #plastic LANES_END
+            #plastic if (!LAZY) fence_lanes();
             LANES_MEET;
             ONE_LANE_DO
                 mark(desk, HEARD);

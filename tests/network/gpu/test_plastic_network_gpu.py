@@ -2,6 +2,7 @@
 """Plastic synapses in the engine for GPUs, on a pretend one, beside the interpreter, bit for bit."""
 
 import dataclasses
+import re
 from types import SimpleNamespace
 
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ from plastic_networks import ALL, network, triplet
 from ptx import ptx_of
 
 import brainevent as be
-from brainevent.errors import NotFiniteError
+from benchmarks.probes.network_plastic import network as of_pairs
+from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.partition import Partition
@@ -26,6 +28,7 @@ from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.plastic import PlasticPlan
 from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
 from brainevent.scalar.form import Name
 
@@ -39,7 +42,7 @@ def engine_of(plan, blocks=3, shared_bytes=None):
 CASES = [  # blocks; what is done while packets are on their way, and when lists are released
     ("axon", None, 1, "WINDOWED"),
     ("axon", 0.2, 5, "WINDOWED AHEAD"),
-    ("axon", be.uniform(0.3, 0.9), 3, "WINDOWED AHEAD LAZY"),
+    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY"),
     ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
     ("dendrite", 0.3, 2, ""),
     ("dendrite", be.uniform(0.1, 0.9), 5, ""),
@@ -192,12 +195,27 @@ def test_weights_of_fixed_projections_and_new_synapses():
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_text_compiles_for_gpus(where):
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.3, 0.9)), 1, check_finite=where == "dendrite")
+    plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.4, 0.9)), 1, check_finite=where == "dendrite")
     engine = engine_of(plan)
     ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
     assert ".entry run" in ptx
     for word in ("fma.", "approx", ".local"):
         assert word not in ptx
+
+
+def test_where_synapses_lie():
+    """In the report, without rows of fixed synapses where there are none."""
+    plan = build_plan(of_pairs(300, 100, plastic=True), seed=1, parts=1, warn=False)
+    engine = engine_of(plan, 3)
+    simulation = Simulation(plan, engine)
+    expected = (
+        r"at most 100 neurons each, states in registers; sums of 2 steps in shared memory; plastic synapses in memory, "
+        r"[\d.]+ kB, [\d.]+ bytes a plastic synapse\n"
+    )
+    assert re.search(expected, simulation.report())
+    assert engine.plastic.nbytes / engine.plastic.entries < 16
+    with pytest.raises(NetworkError, match=r"backend='cuda' has plastic synapses in sim\.run and sim\.sweep, not in"):
+        be.simulate(simulation, simulation.state, {}, 5)
 
 
 def test_marked_lines():
