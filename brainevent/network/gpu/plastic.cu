@@ -4,16 +4,21 @@
 // A block owns the synapses that end on its neurons, their weights and states, and its own copy of the traces of their
 // sources. What neurons do is listed in memory, by step and block: the packet of a step says that the lists of its block
 // are there. If all delays are of four steps and more (LAZY), the packet of the next step says it, and the thread that got
-// that one sees them in the step after it: so no packet waits for memory. A warp delivers a spike and changes the synapses
-// that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
+// that one sees them in the step after it: so no packet waits for memory. A warp delivers a spike, or a part of its synapses, and changes
+// those that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
 // generated for a network: act(), settle() and what calls them.
 //
 // If all delays are of axons, warps act while others send and listen; and if none of them is one step, they let the spikes
 // of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before.
 
 struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
-    u32 source, where, begin, end;  // row of delays : 16, projection : 16
+    u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
 };
+
+constexpr u32 FIRST = 1u << 31, PARTED = 8;  // parts of a spike in the queue, at most
+
+BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
+BE u32 projection_of(const Reached& spike) { return (spike.where & ~FIRST) >> 16; }
 
 struct alignas(16) PlasticDesk {
     Reached queue[REACHED];
@@ -99,34 +104,52 @@ template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, 
 
 BE void act(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 lane, u32 lanes);
 BE void settle(const Net& net, const Reached& spike, u32 block, u32 t);
+BE void walk_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving);
 
-// A thread queues a spike, or lets it act where the queue is full.
-BE void reaching(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t) {
-    const u32 at = next_in_block(&plastic_desk.queued);
-    if (USUALLY(at < REACHED)) {
-        plastic_desk.queue[at] = spike;
-        return;
+// Queue a spike, in parts that warps share out; if there is no room for all, the queue is not used.
+BE void enqueue(Reached spike, u32 begin, u32 end) {
+    u32 part = 32;
+    while (part * PARTED < end - begin) part *= 2;
+    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued, n);
+    if (!USUALLY(at + n <= REACHED)) return;
+    for (u32 k = 0; k < n; ++k) {
+        spike.begin = begin + k * part;
+        spike.end = end - spike.begin < part ? end : spike.begin + part;
+        plastic_desk.queue[at + k] = spike;
+        spike.where &= ~FIRST;
     }
-    act(net, ring, spike, block, t, 0, 1);
-    settle(net, spike, block, t);
 }
 
-// Let all spikes that are queued act; threads meet before and after it.
-BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t) {
-    WARPS_DO(0, ACTING)
-        const u32 n = plastic_desk.queued < REACHED ? plastic_desk.queued : REACHED;
-        NOT_UNROLLED
-        for (u32 q = warp; q < n; q += ACTING) {
-            const Reached spike = plastic_desk.queue[q];
-            LANES_DO
-                act(net, ring, spike, block, t, lane, 32);
-            LANES_END
-            LANES_MEET;
-            ONE_LANE_DO
-                settle(net, spike, block, t);
-            LANES_END
-        }
-    WARPS_END
+// A warp lets a spike act, with all its synapses.
+BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t) {
+    LANES_DO
+        act(net, ring, spike, block, t, lane, 32);
+    LANES_END
+    LANES_MEET;
+    ONE_LANE_DO
+        settle(net, spike, block, t);
+    LANES_END
+    LANES_MEET;
+}
+
+// Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it.
+BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving) {
+    const u32 n = plastic_desk.queued;
+    if (USUALLY(n <= REACHED)) {
+        WARPS_DO(0, ACTING)
+            NOT_UNROLLED
+            for (u32 q = warp; q < n; q += ACTING) {
+                LANES_DO
+                    act(net, ring, plastic_desk.queue[q], block, t, lane, 32);
+                LANES_END
+            }
+        WARPS_END
+        ACTING_MEET;
+        ACTING_DO
+            for (u32 q = tid; q < n; q += ACTING * 32)
+                if (plastic_desk.queue[q].where & FIRST) settle(net, plastic_desk.queue[q], block, t);
+        ACTING_END
+    } else walk_all(net, ring, block, t, arriving);
     ACTING_MEET;
     ACTING_DO
         if (tid == 0) plastic_desk.queued = 0;

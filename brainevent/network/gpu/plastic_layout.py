@@ -28,7 +28,7 @@ class PlasticLayout:
     The second index has, for each target of a block, or each target and delay where events of the target are delayed,
     the `incoming` synapses from `into[b, place]` on: words of `entry_bits` bits for the place of a synapse in its
     block, and then its source, if rules read something of that. Bits beyond 32 are in `more`. There is none if no rule
-    is called by events of targets.
+    is called by events of targets. `places` is how many targets a block has at most.
     """
 
     order: Array
@@ -59,7 +59,7 @@ def laid_out(plastic: PlasticPlan, partition: Partition) -> PlasticLayout:
     owners = owners[order]
     first = (begin + blocks - 1 - np.arange(blocks)) // blocks  # place of the first target in each block
     local = numbers[order] // blocks - first[owners]
-    places = int(local.max(initial=0)) + 1
+    places = -(-plastic.sizes[1] // blocks)
     counts = np.bincount(owners.astype(np.int64) * size + sources[order], minlength=blocks * size)
     starts = np.zeros((blocks, size + 1), np.uint32)
     np.cumsum(counts.reshape(blocks, size), axis=1, dtype=np.uint32, out=starts[:, 1:])

@@ -133,7 +133,7 @@ class _Writer:
         form = replace(rule.form, name=f"plastic{self.number}_{name}")
         self.forms.append(form)
         own = {"w": "weights[e]"} | {f"s_{name}": f"s_{name}[e]" for name in self.rules.states}
-        given = [own.get(x.text) or (x.text if x.text.startswith("p_") else f"x_{x.text}") for x in form.inputs]
+        given = [x.text if x.text == "w" or x.text.startswith("p_") else f"x_{x.text}" for x in form.inputs]
         new = [f"new_{k}" for k in range(len(own))]
         if len(new) == 1:
             lines = [f"const float new_0 = be_{form.name}({', '.join(given)});"]
@@ -142,6 +142,11 @@ class _Writer:
         lines += [f"{array} = {value};" for array, value in zip(own.values(), new, strict=True)]
         strange = " || ".join(f"is_strange({value})" for value in new)
         return [*lines, f"if (CHECKED) strange = strange || {strange};"]
+
+    def loaded(self) -> list[str]:
+        """Return lines that read weight and states of synapse e: before all else, since memory is far away."""
+        states = [f"const float x_s_{name} = s_{name}[e];" for name in self.rules.states]
+        return ["const float w = weights[e];", *states]
 
     def noted(self, rule: int) -> str:
         """Return the line that notes that a result of a rule was not finite."""
@@ -159,24 +164,39 @@ class _Writer:
     # What happens to synapses.
 
     def gather(self) -> str:
-        """Return `gather`: threads look for spikes that reach synapses in a step."""
-        row = ["const u32 row = k / net.blocks, step = t - distinct[row];"] if self.axon else ["const u32 step = t;"]
+        """Return `gather`, by which threads queue the spikes that reach synapses in a step."""
+        where = f"{'row' if self.axon else '0u'} | {self.number}u << 16 | FIRST"
+        body = self.of_spikes("tid", "ACTING * 32", [f"enqueue({{source, {where}, 0, 0}}, begin, end);"])
+        return self.function("gather", _OF_THREAD, body)
+
+    def walk(self) -> str:
+        """Return `walk`, by which warps let them act where there is no room in the queue."""
         where = f"{'row' if self.axon else '0u'} | {self.number}u << 16"
+        act = f"act_alone(net, ring, {{source, {where}, begin, end}}, block, t);"
         body = [
+            "WARPS_DO(0, ACTING)",
+            *(f"    {line}" for line in self.of_spikes("warp", "ACTING", [act])),
+            "WARPS_END",
+        ]
+        return self.function("walk", _OF_BLOCK, body)
+
+    def of_spikes(self, first: str, stride: str, inner: Sequence[str]) -> list[str]:
+        """Return lines for the spikes that reach synapses in step t, in turns of one delay and block."""
+        row = ["const u32 row = k / net.blocks, step = t - distinct[row];"] if self.axon else ["const u32 step = t;"]
+        stretched = ["stretch(which + base, row, begin, end);"] if self.axon and self.many else []
+        return [
             f"const List list = list_of(net, {self.words.list_of(self.plastic.source)});",
-            f"for (u32 k = tid; k < {'rows * ' if self.axon else ''}net.blocks; k += ACTING * 32) {{",
+            f"for (u32 k = {first}; k < {'rows * ' if self.axon else ''}net.blocks; k += {stride}) {{",
             *(f"    {line}" for line in row),
             "    const u32 from = k % net.blocks, count = count_of(net, list, step, from);",
             "    const u32* const neurons = neurons_of(net, list, step, from);",
             "    for (u32 j = 0; j < count; ++j) {",
             "        const u32 source = get_word(neurons + j);",
             "        u32 begin = starts[source], end = starts[source + 1];",
-            *(["        stretch(which + base, row, begin, end);"] if self.axon and self.many else []),
-            f"        reaching(net, ring, {{source, {where}, begin, end}}, block, t);",
+            *(f"        {line}" for line in (*stretched, *inner)),
             "    }",
             "}",
         ]
-        return self.function("gather", _OF_THREAD, body)
 
     def act(self) -> str:
         """Return `act`: a spike is delivered with the weights of its synapses, and then changes them."""
@@ -190,11 +210,11 @@ class _Writer:
             each += [f"const u32 there = {self.at_post('neuron')};", *self.values("post", rule.form, "there")]
             each += self.called("on_pre", rule)
         body = [
-            "const u32 source = spike.source, row = spike.where & 0xFFFF;",
+            "const u32 source = spike.source, row = row_of(spike);",
             f"const u32 at = {'row * sources + source' if self.axon else 'source'};",
             *fixed,
             "for (u64 e = base + spike.begin + lane; e < base + spike.end; e += lanes) {",
-            *(f"    {line}" for line in (*_TARGET, *each)),
+            *(f"    {line}" for line in (*(self.loaded() if rule else self.loaded()[:1]), *_TARGET, *each)),
             "}",
             *([self.noted(0)] if rule is not None else []),
         ]
@@ -203,7 +223,7 @@ class _Writer:
     def settle(self) -> str:
         """Return `settle`: what rules remember of a source takes its spike."""
         body = [
-            "const u32 source = spike.source, row = spike.where & 0xFFFF;",
+            "const u32 source = spike.source, row = row_of(spike);",
             f"const u32 at = {'row * sources + source' if self.axon else 'source'};",
             *(f"pre_{name}[at] = {self._kept(name)};" for name, _ in self.rules.carried),
             *self.spiked("pre", "at"),
@@ -216,7 +236,7 @@ class _Writer:
         fixed = ["const u32 there = " + ("neuron" if self.axon else "row * size + neuron") + ";"]
         fixed += self.values("post", rule.form, "there")
         each = ["const u64 entry = incoming[i]" + (" | (u64)more[i] << 32;" if self.layout.more is not None else ";")]
-        each += ["const u64 e = base + (entry & ((1ull << entry_bits) - 1));"]
+        each += ["const u64 e = base + (entry & ((1ull << entry_bits) - 1));", *self.loaded()]
         if any(name.text.startswith("pre_") for name in rule.form.inputs):
             each += ["const u32 source = (u32)(entry >> entry_bits);", f"const u32 at = {self.at_pre('source')};"]
             each += self.values("pre", rule.form, "at")
@@ -258,10 +278,15 @@ class _Writer:
             lines = ["for (u32 row = 0; row < rows; ++row) {", *(f"    {line}" for line in lines), "}"]
         return [f"const List list = list_of(net, {number});", *lines]
 
+    def lists_of_target(self) -> list[int]:
+        """Return the numbers of the lists of events of the target that change synapses, or what they remember."""
+        events = {event for event, _ in self.rules.on_post} | ({SPIKE} if self.rules.post else set())
+        return [self.words.list_of(self.plastic.target, event) for event in events]
+
     def every(self, k: int) -> str:
         """Return `every<k>_`: at intervals, a rule is called for all synapses; a warp has those of a source."""
         rule = self.rules.every[k][1]
-        each = [*_TARGET, f"const u32 there = {self.at_post('neuron')}, at = {self.at_pre('source')};"]
+        each = [*self.loaded(), *_TARGET, f"const u32 there = {self.at_post('neuron')}, at = {self.at_pre('source')};"]
         each += [*self.values("pre", rule.form, "at"), *self.values("post", rule.form, "there")]
         each += self.called(f"every_{k}", rule)
         body = [
@@ -287,7 +312,7 @@ class _Writer:
 
     def texts(self) -> list[str]:
         """Return all functions."""
-        found = [self.gather(), self.act(), self.settle()]
+        found = [self.act(), self.settle(), self.gather(), self.walk()]
         found += [self.on_post(k) for k in range(len(self.rules.on_post))]
         found += [self.take_events()] * bool(self.rules.post)
         return found + [self.every(k) for k in range(len(self.rules.every))]
@@ -297,7 +322,7 @@ _LAZY = 3  # steps of delay, of which there are more where lists may be released
 _UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "u32"}
 _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
-_QUANTA = "be_delivered(weights[e], per_unit)"
+_QUANTA = "be_delivered(w, per_unit)"
 _TARGET = (
     "const u32 place = first + targets[e];",
     "const u32 neuron = place * net.blocks + block - first_number;",
@@ -332,48 +357,60 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
     """Return a function that chooses by the projection of a spike."""
     passed = ", ".join(parameter.split()[-1].lstrip("&") for parameter in parameters.split(", "))
-    lines = [f"    if (spike.where >> 16 == {one.number}) {name}{one.number}({passed});" for one in writers]
+    lines = [f"    if (projection_of(spike) == {one.number}) {name}{one.number}({passed});" for one in writers]
     return "\n".join([f"BE void {name}({parameters}) {{", *lines, "}", ""])
-
-
-def _phase(calls: Sequence[str]) -> list[str]:
-    """Return lines in which each thread that acts does something, before any goes on; no lines for nothing."""
-    if not calls:
-        return []
-    inner = [f"    {call}(net, ring, block, tid, t);" for call in calls]
-    return ["ACTING_DO", *inner, "ACTING_END", "ACTING_MEET;"]
-
-
-def _acted(writers: Sequence[_Writer], *, axon: bool) -> list[str]:
-    gathered = _phase([f"gather{one.number}" for one in writers if one.axon == axon])
-    return [*gathered, "act_all(net, ring, block, t);"] if gathered else []
 
 
 def _of_block(name: str, lines: Sequence[str], more: str = "") -> str:
     return "\n".join([f"BE void {name}({_OF_BLOCK}{more}) {{", *(f"    {line}" for line in lines), "}", ""])
 
 
+def _phase(calls: Sequence[str]) -> list[str]:
+    """Return lines in which each thread that acts does something; no lines for nothing."""
+    inner = [f"    {call}(net, ring, block, tid, t);" for call in calls]
+    return ["ACTING_DO", *inner, "ACTING_END"] if calls else []
+
+
 def _of_step(writers: Sequence[_Writer]) -> list[str]:
     """Return what happens before and after the update of neurons, and while others send and listen: functions."""
-    arriving = _acted(writers, axon=True)
-    arrive = _of_block("arrive", [*arriving, "BLOCK_MEET;"] if arriving else [])
+    names = {axon: [f"gather{one.number}" for one in writers if one.axon == axon] for axon in (True, False)}
+    walks = [f"if ({'' if one.axon else '!'}arriving) walk{one.number}(net, ring, block, t);" for one in writers]
+    acting = "act_all(net, ring, block, t, {});"
+    arrive = [*_phase(names[True]), "ACTING_MEET;", acting.format("true"), "BLOCK_MEET;"] if names[True] else []
     changes = _changes(writers)
-    if all(one.axon for one in writers):
-        ahead = ["if (AHEAD && goes_on) reach_next(net, after_step(ring), block, t + 1);"]
-        react, finish = [*changes, *ahead], list[str]()
+    if names[False]:
+        acted = [*_phase(names[False]), "ACTING_MEET;", acting.format("false"), "ACTING_MEET;"]
+        react, finish = list[str](), [*acted, *changes, "BLOCK_MEET;"]
     else:
-        acted = _acted(writers, axon=False)
-        react, finish = [], [*acted, *(["ACTING_MEET;"] if acted else []), *changes, "BLOCK_MEET;"]
-    later = [_of_block("react", react, ", bool goes_on"), _of_block("finish", finish)]
-    return [arrive, _of_block("reach_next", arriving), *later]
+        queue = ["if (AHEAD && goes_on) {", *(f"    {line}" for line in _phase(["gather_next"])), "}"]
+        act = [
+            "if (AHEAD && goes_on) {",
+            "    ACTING_MEET;",
+            "    act_all(net, after_step(ring), block, t + 1, true);",
+            "}",
+        ]
+        react, finish = [*queue, *changes, *act], []
+    gathered = [f"    {name}(net, ring, block, tid, t + 1);" for name in names[True]]
+    return [
+        _of_block("walk_all", walks, ", bool arriving"),
+        "\n".join([f"BE void gather_next({_OF_THREAD}) {{", *gathered, "}", ""]),
+        _of_block("arrive", arrive),
+        _of_block("react", react, ", bool goes_on"),
+        _of_block("finish", finish),
+    ]
 
 
 def _changes(writers: Sequence[_Writer]) -> list[str]:
     """Return lines for all that happens to synapses after spikes of their sources have acted."""
     lines = []
     for k in range(max(len(one.rules.on_post) for one in writers)):
-        lines += _phase([f"on_post{k}_{o.number}" for o in writers if k < len(o.rules.on_post)])
-    lines += _phase([f"take_events{one.number}" for one in writers if one.rules.post])
+        lines += [*_phase([f"on_post{k}_{o.number}" for o in writers if k < len(o.rules.on_post)]), "ACTING_MEET;"]
+    if taken := _phase([f"take_events{one.number}" for one in writers if one.rules.post]):
+        lines += [*taken, "ACTING_MEET;"]
+    if lines and all(one.axon for one in writers):  # all threads see the same numbers
+        lists = sorted({number for one in writers for number in one.lists_of_target()})
+        some = " | ".join(f"plastic_desk.listed[t & 1][{number}]" for number in lists)
+        lines = [f"if ({some}) {{", *(f"    {line}" for line in lines), "}"]
     for k in range(max(len(one.rules.every) for one in writers)):
         lines += [f"every{k}_{o.number}(net, ring, block, t);" for o in writers if k < len(o.rules.every)]
         lines.append("ACTING_MEET;")
