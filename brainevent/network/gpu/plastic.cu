@@ -15,14 +15,15 @@ struct Reached {  // a spike that reaches the synapses begin to end - 1 of this 
     u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
 };
 
-constexpr u32 FIRST = 1u << 31, PARTED = 8;  // parts of a spike in the queue, at most
+constexpr u32 FIRST = 1u << 31, PARTED = 8, OWN = 8;  // parts of a spike in the queue, at most; events in shared memory
 
 BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
 BE u32 projection_of(const Reached& spike) { return (spike.where & ~FIRST) >> 16; }
 
 struct alignas(16) PlasticDesk {
     Reached queue[REACHED];
-    u32 queued, spare, listed[2][LISTS + 1];  // spikes in the queue; events of own neurons in a step, by list
+    u32 queued, spare, listed[2][LISTS];  // spikes in the queue; events of own neurons in a step, by list
+    u32 own[2][LISTS][OWN];  // the first of these neurons
 };
 
 __shared__ PlasticDesk plastic_desk;
@@ -61,6 +62,13 @@ BE u32* neurons_of(const Net& net, const List& list, u32 step, u32 block) {
 BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
     const u32 at = next_in_block(&plastic_desk.listed[t & 1][number]);
     put_word(neurons_of(net, list_of(net, number), t, block) + at, neuron);
+    if (at < OWN) plastic_desk.own[t & 1][number][at] = neuron;
+}
+
+// A neuron of this block that had an event in this step.
+BE u32 own_neuron(const Net& net, u32 number, u32 k, u32 block, u32 t) {
+    if (USUALLY(k < OWN)) return plastic_desk.own[t & 1][number][k];
+    return get_word(neurons_of(net, list_of(net, number), t, block) + k);
 }
 
 BE void fence_lanes() {
@@ -89,14 +97,14 @@ template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, 
     u32 low = begin, high = end;
     while (low < high) {
         const u32 middle = low + (high - low) / 2;
-        if (which[middle] < row) low = middle + 1;
+        if (fixed(which + middle) < row) low = middle + 1;
         else high = middle;
     }
     begin = low;
     high = end;
     while (low < high) {
         const u32 middle = low + (high - low) / 2;
-        if (which[middle] <= row) low = middle + 1;
+        if (fixed(which + middle) <= row) low = middle + 1;
         else high = middle;
     }
     end = low;

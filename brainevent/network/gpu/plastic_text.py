@@ -93,11 +93,11 @@ class _Writer:
 
     def at_pre(self, source: str) -> str:
         """Return the place of traces of a source as synapse e sees them."""
-        return f"which[e] * sources + {source}" if self.axon and self.many else source
+        return f"fixed(which + e) * sources + {source}" if self.axon and self.many else source
 
     def at_post(self, target: str) -> str:
         """Return the place of traces of a target as synapse e sees them."""
-        return f"which[e] * size + {target}" if not self.axon and self.many else target
+        return f"fixed(which + e) * size + {target}" if not self.axon and self.many else target
 
     def values(self, side: str, form: Form, at: str, *, arriving: bool = False) -> list[str]:
         """Return lines that define what a rule reads of one side, with traces at a place.
@@ -125,7 +125,7 @@ class _Writer:
     def _kept(self, name: str) -> str:
         """Return the word of a state that travels with the spike that arrives."""
         number = self.words.list_of(self.plastic.source)
-        delay = "distinct[row]" if self.axon else "0"
+        delay = "fixed(distinct + row)" if self.axon else "0"
         return f"kept_{name}[(u64)((t - {delay}) & list_of(net, {number}).mask) * sources + source]"
 
     def called(self, name: str, rule: TracedSynapseRule) -> list[str]:
@@ -182,7 +182,11 @@ class _Writer:
 
     def of_spikes(self, first: str, stride: str, inner: Sequence[str]) -> list[str]:
         """Return lines for the spikes that reach synapses in step t, in turns of one delay and block."""
-        row = ["const u32 row = k / net.blocks, step = t - distinct[row];"] if self.axon else ["const u32 step = t;"]
+        row = (
+            ["const u32 row = k / net.blocks, step = t - fixed(distinct + row);"]
+            if self.axon
+            else ["const u32 step = t;"]
+        )
         stretched = ["stretch(which + base, row, begin, end);"] if self.axon and self.many else []
         return [
             f"const List list = list_of(net, {self.words.list_of(self.plastic.source)});",
@@ -192,7 +196,7 @@ class _Writer:
             "    const u32* const neurons = neurons_of(net, list, step, from);",
             "    for (u32 j = 0; j < count; ++j) {",
             "        const u32 source = get_word(neurons + j);",
-            "        u32 begin = starts[source], end = starts[source + 1];",
+            "        u32 begin = fixed(starts + source), end = fixed(starts + source + 1);",
             *(f"        {line}" for line in (*stretched, *inner)),
             "    }",
             "}",
@@ -201,9 +205,9 @@ class _Writer:
     def act(self) -> str:
         """Return `act`: a spike is delivered with the weights of its synapses, and then changes them."""
         rule = self.rules.on_pre
-        slot = "ring.now" if self.axon else "slot_after(ring, distinct[which[e]])"
+        slot = "ring.now" if self.axon else "slot_after(ring, fixed(distinct + fixed(which + e)))"
         if not self.axon and not self.many:
-            slot = "slot_after(ring, distinct[0])"
+            slot = "slot_after(ring, fixed(distinct))"
         fixed, each = ["bool strange = false;"], [f"add_to_sum(ring, {slot}, reach + place, {_QUANTA});"]
         if rule is not None:
             fixed += self.values("pre", rule.form, "at", arriving=True)
@@ -235,7 +239,10 @@ class _Writer:
         event, rule = self.rules.on_post[k]
         fixed = ["const u32 there = " + ("neuron" if self.axon else "row * size + neuron") + ";"]
         fixed += self.values("post", rule.form, "there")
-        each = ["const u64 entry = incoming[i]" + (" | (u64)more[i] << 32;" if self.layout.more is not None else ";")]
+        each = [
+            "const u64 entry = fixed(incoming + i)"
+            + (" | (u64)fixed(more + i) << 32;" if self.layout.more is not None else ";")
+        ]
         each += ["const u64 e = base + (entry & ((1ull << entry_bits) - 1));", *self.loaded()]
         if any(name.text.startswith("pre_") for name in rule.form.inputs):
             each += ["const u32 source = (u32)(entry >> entry_bits);", f"const u32 at = {self.at_pre('source')};"]
@@ -245,7 +252,8 @@ class _Writer:
         inner = [
             "const u32 place = (neuron + first_number) / net.blocks;",
             *fixed,
-            f"const u32 begin = into[{place}], end = into[{place} + 1];",
+            f"const u32 begin = fixed(into + {place}), end = fixed(into + {place} + 1);",
+            "TWICE_UNROLLED",
             "for (u64 i = base + begin + tid; i < base + end; i += ACTING * 32) {",
             *(f"    {line}" for line in each),
             "}",
@@ -262,21 +270,24 @@ class _Writer:
     def of_events(self, event: str, inner: Sequence[str], *, by_thread: bool = False) -> list[str]:
         """Return lines for all events of neurons of this block that reach synapses in step t."""
         number = self.words.list_of(self.plastic.target, event)
-        turns, count = ["const u32 step = t;"], f"plastic_desk.listed[t & 1][{number}]"
+        turns, count = list[str](), f"plastic_desk.listed[t & 1][{number}]"
+        neuron = f"own_neuron(net, {number}, j, block, t)"
         if not self.axon:
-            turns, count = ["const u32 step = t - distinct[row];"], "count_of(net, list, step, block)"
+            turns, count = ["const u32 step = t - fixed(distinct + row);"], "count_of(net, list, step, block)"
+            neuron = "get_word(neurons_of(net, list, step, block) + j)"
         loop = "u32 j = tid; j < count; j += ACTING * 32" if by_thread else "u32 j = 0; j < count; ++j"
         lines = [
             *turns,
             f"const u32 count = {count};",
             f"for ({loop}) {{",
-            "    const u32 neuron = get_word(neurons_of(net, list, step, block) + j);",
+            f"    const u32 neuron = {neuron};",
             *(f"    {line}" for line in inner),
             "}",
         ]
-        if not self.axon:
-            lines = ["for (u32 row = 0; row < rows; ++row) {", *(f"    {line}" for line in lines), "}"]
-        return [f"const List list = list_of(net, {number});", *lines]
+        if self.axon:
+            return lines
+        listed = [f"const List list = list_of(net, {number});", "for (u32 row = 0; row < rows; ++row) {"]
+        return [*listed, *(f"    {line}" for line in lines), "}"]
 
     def lists_of_target(self) -> list[int]:
         """Return the numbers of the lists of events of the target that change synapses, or what they remember."""
@@ -324,7 +335,7 @@ _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _QUANTA = "be_delivered(w, per_unit)"
 _TARGET = (
-    "const u32 place = first + targets[e];",
+    "const u32 place = first + fixed(targets + e);",
     "const u32 neuron = place * net.blocks + block - first_number;",
 )
 

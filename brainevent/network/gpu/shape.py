@@ -41,6 +41,7 @@ _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
+_OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 _MANY = 2**19  # neurons, whose spikes take long to look up
 
 
@@ -146,7 +147,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += 16 * reached + 8 * (lists + 1) + 32 if lists else 0
+    desk += 16 * reached + (8 + _OWN) * lists + 32 if lists else 0
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
