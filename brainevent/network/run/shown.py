@@ -50,7 +50,7 @@ class Shown:
             A string that prints as it is.
         """
         weights, name = self._weights, engine_name(self.engine)
-        side_by_side = beside_in_words(name)
+        side_by_side = beside_in_words(name, plastic=bool(self.plan.plastic))
         return reported(weights.plan, name, self.steps, *self._where(), weights.said, side_by_side)
 
     def explain(self) -> Text:
@@ -60,7 +60,7 @@ class Shown:
             A string that prints as it is.
         """
         name = engine_name(self.engine)
-        return Text(f"{explained(self.plan, name)}\n\n{beside_in_words(name)}")
+        return Text(f"{explained(self.plan, name)}\n\n{beside_in_words(name, plastic=bool(self.plan.plastic))}")
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.plan.populations)
@@ -78,8 +78,11 @@ class Shown:
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
 
-def beside_in_words(backend: str) -> str:
-    """Return how the elements of a sweep run, and those of `jax.vmap`."""
+def beside_in_words(backend: str, *, plastic: bool) -> str:
+    """Return how the elements of a sweep run, and those of `jax.vmap`; with `plastic` synapses."""
+    if plastic and backend != "jax":
+        one = "side by side, one a thread" if backend == "numba" else "one after another"
+        return f"elements of sweeps run {one}"
     how = {
         "numba": "side by side, one a thread",
         "cuda": "side by side, each on blocks of its own, which are the fewer the more elements there are",

@@ -215,7 +215,7 @@ def test_where_synapses_lie():
     simulation = Simulation(plan, engine)
     expected = (
         r"at most 100 neurons each, states in registers; sums of 2 steps in shared memory; plastic synapses in memory, "
-        r"[\d.]+ kB, [\d.]+ bytes a plastic synapse\n"
+        r"[\d.]+ kB, [\d.]+ bytes a plastic synapse\nelements of sweeps run one after another\n"
     )
     assert re.search(expected, simulation.report())
     assert engine.plastic.nbytes / engine.plastic.entries < 16
