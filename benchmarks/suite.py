@@ -21,6 +21,7 @@ from benchmarks import (
     gpu_graph,
     gpu_microcircuit,
     gpu_overhead,
+    gpu_plastic,
     gpu_start,
     gpu_vmap,
     import_time,
@@ -98,6 +99,7 @@ BENCHMARKS = (
     Benchmark("gpu_sweeps", "many runs of a network side by side, on a GPU", "gpu", sweeps.measure_gpu_rows),
     Benchmark("gpu_energy", "the energy of a synaptic event of PD14", "gpu", energy.measure_rows),
     Benchmark("gpu_engine", "CUBA and COBA in one kernel, and where a step goes", "gpu", gpu_engine.measure_rows),
+    Benchmark("gpu_plastic", "a step with plastic synapses, over one without", "gpu", gpu_plastic.measure_rows),
     Benchmark("gpu_training", "a step of training of a recurrent network", "gpu", training.measure_gpu_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

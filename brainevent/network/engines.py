@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -23,7 +22,6 @@ __all__ = [
     "beside",
     "beside_on_gpu",
     "check_dtype",
-    "check_plastic",
     "chosen_name",
     "engine_name",
     "make_engine",
@@ -38,7 +36,6 @@ ENGINES = {
 }
 _DTYPES = ("float32", "float64")
 _WIDE = ("numba", "jax", "interpreted")  # that compute in float64
-_PLASTIC = ("numba", "jax", "interpreted")  # that have plastic synapses
 
 
 def check_dtype(dtype: str, backend: str | None) -> None:
@@ -53,21 +50,12 @@ def check_dtype(dtype: str, backend: str | None) -> None:
         )
 
 
-def check_plastic(projections: Sequence[str], backend: str | None) -> None:
-    """Raise unless a backend has plastic synapses, if there are projections with some."""
-    if projections and backend in ENGINES and backend not in _PLASTIC:
-        raise NetworkError(
-            f"build: backend {backend!r} has no plastic synapses, but those of {', '.join(projections)} are; pass "
-            f"one of these as backend=: {', '.join(map(repr, _PLASTIC))}"
-        )
-
-
 def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
     """Return the engine of a backend, with the plan in it; None is what `chosen_name` returns.
 
     Options are those of "cuda", `blocks`, `shared_bytes` and `clocks`; None is what suits.
     """
-    name = chosen_name(plan.dtype, plastic=bool(plan.plastic)) if backend is None else backend
+    name = chosen_name(plan.dtype) if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
@@ -79,7 +67,6 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
             f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
         )
     check_dtype(plan.dtype, name)
-    check_plastic([*plan.plastic_by_name], name)
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
@@ -106,18 +93,8 @@ def measure_of(name: str) -> Measure | None:
     return measure
 
 
-def chosen_name(dtype: str = "float32", *, plastic: bool = False) -> str:
-    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba".
-
-    Networks with plastic synapses get the first of these that has them, else "jax".
-    """
-    if not plastic:
-        return _native_name(dtype)
-    return next(name for name in (_native_name(dtype), "numba", "jax") if name in _PLASTIC)
-
-
-def _native_name(dtype: str) -> str:
-    """Return the backend with native code."""
+def chosen_name(dtype: str = "float32") -> str:
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba"."""
     try:
         on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
         on_gpu = on_gpu and importlib.util.find_spec("cuda.bindings") is not None

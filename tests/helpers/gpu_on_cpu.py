@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import tempfile
 import threading
@@ -27,8 +28,11 @@ struct uint4 { unsigned x, y, z, w; };
 struct Extent { unsigned x; };
 static thread_local Extent blockIdx, gridDim;
 static thread_local unsigned char* block_room;
+// A compiler that computes with a constant does not flush denormals.
+static inline float computed(float x) { __asm__("" : "+x"(x)); return x; }
 """
 )
+LITERAL = re.compile(r"(?<![\w.])-?0x[0-9a-f.]+p[+-]\d+f\b")
 
 # Between two meetings of a block, its threads run in the order of their numbers; warps in the order of the text.
 WORDS = r"""
@@ -41,10 +45,14 @@ WORDS = r"""
 #define WARPS_END }
 #define LANES_DO for (u32 lane = 0; lane < 32; ++lane) {
 #define ONE_LANE_DO {
+#define ACTING_DO for (u32 tid = 0; tid < ACTING * 32; ++tid) {
+#define ACTING_END }
+#define ACTING_MEET
 #define LANES_END }
 #define LANES_MEET
 #define UNROLLED
 #define NOT_UNROLLED
+#define TWICE_UNROLLED
 #define USUALLY(x) (x)
 #define __grid_constant__
 #define __cluster_dims__(...)
@@ -86,6 +94,7 @@ static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
+template <class T> static T fixed(const T* at) { return *at; }
 static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }
@@ -213,6 +222,7 @@ class PretendDevice:
 
     def kernel(self, text, entry, shared):
         assert shared <= self.shared_bytes
+        text = LITERAL.sub(r"computed(\g<0>)", text)
         return library(HEAD + text + entry_text(entry, "#define BESIDE" in text)).on_block
 
     def launch(self, kernel, blocks, threads, shared, parameters, *, at_once=False, clustered=False):

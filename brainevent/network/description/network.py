@@ -169,14 +169,12 @@ class Network:
         """
         if why := why_not_compiled("a network", "write its loop with operators"):
             raise NetworkError(f"build: {why}")
-        from ..engines import check_dtype, check_plastic, chosen_name, make_engine, measure_of
+        from ..engines import check_dtype, chosen_name, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        plastic = [name for name, p in zip(self.projection_names, self.projections, strict=True) if p.plasticity]
-        check_plastic(plastic, backend)
-        name = chosen_name(dtype, plastic=bool(plastic)) if backend is None else backend
+        name = chosen_name(dtype) if backend is None else backend
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}

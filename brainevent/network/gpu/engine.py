@@ -17,7 +17,7 @@ from ...errors import NetworkError
 from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
-from ..run.finite import check_finite
+from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
@@ -27,6 +27,7 @@ from .couplings import CouplingRoom, coupled_structure, coupling_words
 from .device import Device, Memory, cuda_device, default_number, held
 from .drawing import Drawing
 from .partition import partition_of, threads_for
+from .plastic import Plastic
 from .program import Resident
 from .pure import simulated
 from .recording import Recording, flags_of
@@ -81,17 +82,22 @@ class CudaEngine:
         neurons = sum(population.size for population in plan.populations)
         most = _checked_bytes(shared_bytes, device.shared_bytes)
         if beside:  # what all blocks of a network share is there, too
-            most -= net_dtype(extents_of(kinds), len(plan.populations), coupled=bool(plan.couplings)).itemsize
+            most -= net_dtype(
+                extents_of(kinds), len(plan.populations), coupled=bool(plan.couplings), plastic=bool(plan.plastic)
+            ).itemsize
         # Values of spikes and states go through memory, and packets with them: those through the shared memory of a
         # cluster do not say that they are there.
         self._graded = any(population.rule.value for population in plan.populations)
+        assert not (beside and plan.plastic)
         clusters = device.has_clusters and not self._graded and not plan.couplings
         small = clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = blocks_for(neurons, device.multiprocessors, blocks, clustered=small)
         partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
         self.partition = pushed(plan, partition)
-        self._clustered = clusters and in_cluster(count) and not self.partition.pushed
-        self._room = room_of(self.partition, kinds, slots_of(plan), most)
+        self._clustered = clusters and in_cluster(count) and not plan.plastic and not self.partition.pushed
+        self.plastic = Plastic(device, plan, self.partition) if plan.plastic else None
+        lists = self.plastic.lists if self.plastic else 0
+        self._room = room_of(self.partition, kinds, slots_of(plan), most, lists)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
@@ -215,7 +221,12 @@ class CudaEngine:
         """The state before the next step, copied."""
         with self._lock:
             check_whole(self._torn)
-            return self.arrays.read(self.plan, self._step) if self._given is None else copied(self.plan, self._given)
+            return self._read() if self._given is None else copied(self.plan, self._given)
+
+    def _read(self) -> NetworkState:
+        """Return the state that is on the device."""
+        state = self.arrays.read(self.plan, self._step)
+        return self.plastic.read(state) if self.plastic else state
 
     @property
     def units(self) -> str:
@@ -231,11 +242,13 @@ class CudaEngine:
         states = "registers" if structure.in_registers or structure.cells else self._where(structure.words_in_block)
         ring = "shared memory" if structure.ring_in_block else "memory"
         kept = " in shared memory" if structure.rows_in_block else ""
+        size = f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
+        parts = [f"{LAYOUTS[rows.layout]}{kept}, {size}"] if entries or not self.plastic else []
+        parts += [self.plastic.placement] if self.plastic else []
+        parts += [self.clocks.text()] if self.clocks else []
         return (
             f"{self.device.name}: {self.units} of {structure.threads} threads, at most {self.partition.per} neurons "
-            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {LAYOUTS[rows.layout]}{kept}, "
-            f"{in_bytes(rows.nbytes)}, {short(rows.nbytes / max(1, entries), 3)} bytes a synapse"
-            + (f"; {self.clocks.text()}" if self.clocks else "")
+            f"each, states in {states}; sums of {self.arrays.slots} steps in {ring}; {'; '.join(parts)}"
         )
 
     def _where(self, inside: int) -> str:
@@ -253,6 +266,10 @@ class CudaEngine:
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         with self._lock:
+            if population not in self._params:
+                assert self.plastic is not None
+                self.plastic.set(population, param, value)
+                return
             before = self._params[population][param]
             self._params[population][param] = np.array(np.broadcast_to(value, np.shape(before)), before.dtype)
             self._prepare(self.plan)
@@ -273,6 +290,9 @@ class CudaEngine:
     def _place(self, plan: Plan) -> None:
         """Put the synapses of a plan into rows, and let all follow from them."""
         self.rows = place_synapses(self.device, plan, self.partition, self._room.left)
+        if self.plastic and self.plastic.plan.plastic is not plan.plastic:
+            params = self.plastic.params
+            self.plastic = Plastic(self.device, plan, self.partition, params)
         self._lay_out(plan)
 
     def run(
@@ -319,6 +339,8 @@ class CudaEngine:
         self._torn = False
         if why & NOT_FINITE:
             check_finite(self.plan, self._step - 1, self.arrays.read(self.plan, self._step).neurons)
+        if self.plastic and self.plan.check_finite:
+            check_synapses(self._step - 1, self.plastic.faults())
         return ran
 
     def _lay_out(self, plan: Plan) -> None:
@@ -342,11 +364,14 @@ class CudaEngine:
             "coupled": coupled_structure(plan),
         }
         populations = tuple(numbers[population.name] for population in plan.populations)
+        plastic = self.plastic.text if self.plastic else None
+        if self.plastic:
+            self.plastic.fill(plan)
         while True:
             shape = shape_of(
                 partition, self.rows, self._room, populations, clustered=self._clustered, beside=self._beside, **how
             )
-            text = step_text(kinds, shape.structure, self.device.words)
+            text = step_text(kinds, shape.structure, self.device.words, plastic)
             self._kernel = self.device.kernel(text, "run", shape.shared)
             launch = partition.blocks, shape.structure.threads, shape.shared
             if not self._clustered or self.device.has_room_for_cluster(self._kernel, *launch):
@@ -367,7 +392,7 @@ class CudaEngine:
         assert self._lists is not None
         most = extents_of(self.kinds)
         net = filled(
-            net_dtype(most, partition.common, coupled=self._carried is not None),
+            net_dtype(most, partition.common, coupled=self._carried is not None, plastic=self.plastic is not None),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,
@@ -394,6 +419,7 @@ class CudaEngine:
             **{name: memory.address for name, memory in self.rows.memories.items()},
             clocks=self.clocks.memory.address if self.clocks else 0,
             **{name: memory.address for name, memory in self.couplings.items()},
+            **({"plastic": self.plastic.address} if self.plastic else {}),
         )
         if self._carried is not None:
             net["shown"], net["met"] = self._carried.shown.address, self._carried.met.address
@@ -426,11 +452,16 @@ class Run:
         self._given = {place: engine._input(steps, place, array) for place, array in inputs.items()}
         if engine._given is not None:
             engine.arrays.write(engine._given)
+            if engine.plastic:
+                engine.plastic.write(engine._given)
             engine._given = None
         spikes = engine._spikes
-        self.recording = Recording(engine.device, engine.plan, engine.partition, spikes, engine._step, steps, wanted)
+        about = engine.device, engine.plan, engine.partition, spikes
+        self.recording = Recording(*about, engine._step, steps, wanted, engine.plastic)
         self._populations = engine._populations(self.recording, self._given)
-        self.turn, self._plain = 0, not inputs and not wanted.samples
+        self._of_synapses = sum(sample.of_synapses for sample in wanted.samples.values())
+        self._of_neurons = len(wanted.samples) - self._of_synapses
+        self.turn, self._plain = 0, not inputs and not self._of_neurons
 
     @property
     def goes_on(self) -> bool:
@@ -446,13 +477,17 @@ class Run:
         """Return what a launch shares, and how many steps it has at most; the engine is then within a step."""
         engine, recording = self._engine, self.recording
         steps = min(self.steps - self.turn, STEPS if self._wanted.spikes else _STEPS)
+        if engine.plastic and engine.plan.check_finite:
+            steps = 1  # blocks learn of a synapse that is not finite when the launch has ended
         net = engine.net.copy()
         memory, common = self._populations
         net["turn"], net["population"] = self.turn, memory.address
         if engine.partition.common:
             net["common"] = common
         net["plain"] = self._plain
-        net["samples"], net["sample"] = len(self._wanted.samples), recording.samples.address
+        net["samples"], net["sample"] = self._of_neurons, recording.samples.address
+        if engine.plastic:
+            net["synapse_samples"], net["synapse_sample"] = self._of_synapses, recording.synapse_samples.address
         net["nanoseconds"] = _RECORDED if self._wanted.spikes else _NANOSECONDS
         net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
         net["counts"], net["first"], net["steps"] = recording.counts.address, engine._step, steps

@@ -66,6 +66,7 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
 }
 
 BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
+    #plastic if (!LAZY) release_lists(net, block, t);
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
     const u32 n = m.x & COUNT, flags = m.x >> FLAGS;
@@ -95,6 +96,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         else put_pair(post.at, v, w);
     LANES_END
     LANES_MEET;
+    #plastic if (LAZY) release_lists(net, block, t);
     ONE_LANE_DO
         mark(desk, SENT);
         if (block == 0 && is_late(net, desk, turn)) or_in_block(&desk.mine[e ^ 1][0], LATE << FLAGS);

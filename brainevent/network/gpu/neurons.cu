@@ -92,7 +92,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
     if (flags & RECORDED) {
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
-        if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #plastic if (at + 1 + 3 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
     if (flags & RATED) add_for_all(population_with(net, number).rates + net.turn + turn, 1);
@@ -133,7 +134,10 @@ BE void keep_value(const Net&, const Own&, u32, u32, u32) {}
 template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d,
                                    const int* sums, u32 block, u32 t, u32 turn) {
     bool strange = false;
-    const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange);
+    #static const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange);
+    #plastic u32 events = 0;
+    #plastic const bool spike = update<PLAIN>(net, own, s, p, d, sums, t, turn, strange, events);
+    #plastic tell(net, own, s, events, block, t);
     if (CHECKED && strange) or_in_block(&desk.mine[t & 1][0], NOT_FINITE << FLAGS);
     if (!PLAIN) sample(net, own, s, block * net.per + own.place, t);
     return spike;

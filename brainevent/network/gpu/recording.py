@@ -14,8 +14,9 @@ from ..run.recorded import Recorded, Sample, Wanted
 from .arrays import values_of
 from .device import Device, Memory, cleared, held
 from .partition import Partition
+from .plastic import Plastic
 from .spikes import STEPS, Listing, SpikeRoom, Spikes
-from .structs import COUNTED, FED, RATED, SAMPLE, filled
+from .structs import COUNTED, FED, RATED, SAMPLE, SYNAPSE_SAMPLE, filled
 
 __all__ = ["Recording", "flags_of"]
 
@@ -30,7 +31,15 @@ class Recording:
     """One run of `steps` steps from step `first` on."""
 
     def __init__(
-        self, device: Device, plan: Plan, partition: Partition, spikes: Spikes, first: int, steps: int, wanted: Wanted
+        self,
+        device: Device,
+        plan: Plan,
+        partition: Partition,
+        spikes: Spikes,
+        first: int,
+        steps: int,
+        wanted: Wanted,
+        plastic: Plastic | None = None,
     ):
         self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
         self.first, self.steps, self.wanted = first, steps, wanted
@@ -38,10 +47,18 @@ class Recording:
         slots = partition.blocks * partition.per
         self.counts = cleared(device, 4 * slots if wanted.counts else 0, "numbers of spikes")
         self.rates = {name: cleared(device, 4 * steps, "spikes in each step") for name in wanted.rates}
-        self._samples = {label: self._sample(sample) for label, sample in wanted.samples.items()}
+        of_neurons = {label: sample for label, sample in wanted.samples.items() if not sample.of_synapses}
+        self._samples = {label: self._sample(sample) for label, sample in of_neurons.items()}
         self.samples = held(device, np.array([table for table, *_ in self._samples.values()], SAMPLE), "samples")
+        self._of_synapses = {
+            label: SynapseSamples(device, plastic, sample, first, steps)
+            for label, sample in wanted.samples.items()
+            if plastic is not None and sample.of_synapses
+        }
+        tables = [one.table for one in self._of_synapses.values()]
+        self.synapse_samples = held(device, np.array(tables, SYNAPSE_SAMPLE), "samples of synapses")
         if wanted.spikes:
-            spikes.make_room(max(2 * partition.per, 4096))  # those of two steps at least
+            spikes.make_room(max((3 if plastic else 2) * partition.per, 4096))  # those of the steps until a launch ends
             spikes.begin()
             self._spare: Array | None = np.empty(_TEMPORARY * (1 + len(wanted.spikes)), np.uint8)
         self.full, self._taken = "", 0  # why no more can be recorded; of how many steps spikes were taken
@@ -89,7 +106,10 @@ class Recording:
         for name, memory in self.rates.items():
             memory.fill(self._whole[name])
         rates = {name: rate[:steps] for name, rate in self._whole.items()}
-        samples = {label: self._sampled(label, steps) for label in self.wanted.samples}
+        samples = {
+            label: self._of_synapses[label].read(self.first, steps) if one.of_synapses else self._sampled(label, steps)
+            for label, one in self.wanted.samples.items()
+        }
         return Recorded(self.first, steps, spikes, counts, rates, samples, self.full)
 
     def _slots(self, name: str) -> Array:
@@ -121,6 +141,26 @@ class Recording:
         out.fill(words := self._words[label])
         in_order = np.array_equal(columns, np.arange(width))
         return values_of(words[:ran] if in_order else np.ascontiguousarray(words[:ran, columns]), dtype)
+
+
+class SynapseSamples:
+    """A state of chosen plastic synapses in one run: the memory that a kernel fills."""
+
+    def __init__(self, device: Device, plastic: Plastic, sample: Sample, first: int, steps: int):
+        self.sample, self._shape = sample, (sample.rows(first, first + steps), sample.neurons.size)
+        address, *arrays = plastic.sampled(sample.population, sample.state, sample.neurons)
+        what = f"samples of {sample.population}.{sample.state}"
+        self._held = [held(device, array, what) for array in arrays]
+        self._out = cleared(device, 4 * self._shape[0] * self._shape[1], what)
+        starts, places, columns = (memory.address for memory in self._held)
+        more = {"values": address, "starts": starts, "synapses": places, "columns": columns, "out": self._out.address}
+        how = {"every": sample.every, "before": sample.before(first), "width": self._shape[1]}
+        self.table = filled(SYNAPSE_SAMPLE, **how, **more)
+
+    def read(self, first: int, steps: int) -> Array:
+        """Return the samples of the given number of steps."""
+        rows = self.sample.rows(first, first + steps)
+        return self._out.download(np.float32, (rows, self._shape[1]))
 
 
 def flags_of(wanted: Wanted, population: str, spikes: int, *, fed: bool) -> int:

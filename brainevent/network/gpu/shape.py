@@ -38,8 +38,11 @@ _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in me
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
 _LEAST_CARRIERS = 4  # warps that deliver
+_PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
+_LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
+_OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 _MANY = 2**19  # neurons, whose spikes take long to look up
 
 
@@ -104,6 +107,8 @@ def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
     receptors = max(len(population.quanta) for population in plan.populations)
     delay = max((projection.largest_delay for projection in plan.projections), default=1)
     own = neurons / CLUSTER
+    if plan.plastic:  # lists of events lie in memory
+        return False
     needed = 4.5 * entries / CLUSTER + 4 * neurons + 4 * own * receptors * (delay + 1) + 32 * 1024
     return own <= _IN_CLUSTER and needed <= shared_bytes
 
@@ -114,7 +119,7 @@ def pushed(plan: Plan, partition: Partition) -> Partition:
     in_registers = partition.per <= MOST_THREADS or partition.threads > 0
     many = partition.sources > _MANY or not in_registers
     pushing = replace(partition, pushed=True)
-    suits = many and entries < LONG_ROW * partition.sources * partition.blocks
+    suits = many and not plan.plastic and entries < LONG_ROW * partition.sources * partition.blocks
     return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
 
 
@@ -130,14 +135,22 @@ class Room:
     more: int  # neurons that have one word more there
     taken: int
     left: int
+    reached: int  # spikes that plastic synapses queue
+    lists: int  # of events that they need
 
 
-def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int) -> Room:
-    """Share the shared memory of a block out over lists, the sums of the given number of slots, and states."""
-    queue, mine = _LARGE if shared_bytes >= 96 * 1024 else _SMALL
+def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0) -> Room:
+    """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
+
+    `lists` is how many lists of events plastic synapses need.
+    """
+    large = shared_bytes >= 96 * 1024
+    queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
+    reached = (_REACHED if large else _WARP) if lists else 0
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
+    desk += 16 * reached + (8 + _OWN) * lists + 32 if lists else 0
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -153,7 +166,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     taken += inside * word
     more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
     taken += 4 * more
-    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken)
+    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists)
 
 
 def shape_of(
@@ -177,10 +190,11 @@ def shape_of(
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
-    rows_in_block = rows.layout == SHORT and own_rows <= room.left
+    rows_in_block = rows.layout == SHORT and own_rows <= room.left and not room.reached
     direct = rows_in_block or partition.pushed
+    threads = _threads(partition.per, listeners, rows.layout, direct=direct)
     structure = Structure(
-        threads=partition.threads or _threads(partition.per, listeners, rows.layout, direct=direct),
+        threads=partition.threads or (max(threads, _PLASTIC_THREADS) if room.reached else threads),
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
@@ -200,6 +214,8 @@ def shape_of(
         narrow=rows.layout != PADDED and partition.per <= 2**16,
         queue=room.queue,
         mine=room.mine,
+        reached=room.reached,
+        lists=room.lists,
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,

@@ -42,6 +42,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
+    #plastic bool ending = false;  // this step is the last one
     THREADS_DO
         if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
         if (!IN_REGISTERS && !CELLS) enter(states, tid);
@@ -50,6 +51,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
+        #plastic clear_plastic(tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
@@ -66,12 +68,14 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         rows.words = own_rows;
         rows.starts = (const Start*)(own_rows + net.row_words);
     }
+    #plastic if (AHEAD) arrive(net, ring, block, first);
     while (turn < steps) {
         const u32 t = first + turn;
 #ifdef GRADED
         ring.e = t & 1;
 #endif
         int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
+        #plastic if (!AHEAD) arrive(net, ring, block, t);
         THREADS_DO
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
@@ -115,15 +119,18 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
+        #plastic react(net, ring, block, t, turn + 1 < steps && !ending);
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
         WARPS_DO(CARRIERS + 1, LISTENERS)
+            #plastic if (LAZY) fence_lanes();  // of the packets of the step before
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
                 if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
             LANES_END
+            #plastic if (!LAZY) fence_lanes();
             LANES_MEET;
             ONE_LANE_DO
                 mark(desk, HEARD);
@@ -145,6 +152,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
         BLOCK_MEET;
+        #plastic finish(net, ring, block, t);
         if (CLOCKED) {
             EACH_THREAD_DO
                 if (tid == 0) {
@@ -156,7 +164,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
-        if (desk.stop) break;
+        #static if (desk.stop) break;
+        #plastic if (desk.stop && (!AHEAD || ending)) break;
+        #plastic ending = desk.stop != 0;
     }
     if (CLUSTER) leave_cluster(CLUSTER);
     THREADS_DO

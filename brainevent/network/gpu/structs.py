@@ -25,7 +25,15 @@ __all__ = [
     "NO_ROOM",
 ]
 __all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
-__all__ += ["common_dtype", "constants_text", "filled", "net_dtype", "piece_dtype", "population_dtype"]
+__all__ += [
+    "SYNAPSE_SAMPLE",
+    "common_dtype",
+    "constants_text",
+    "filled",
+    "net_dtype",
+    "piece_dtype",
+    "population_dtype",
+]
 __all__ += ["shared_text", "structs_text"]
 
 PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)  # layouts of rows
@@ -136,6 +144,23 @@ LISTED = _struct(
 )
 
 
+# Samples of plastic synapses: of block b, entries starts[b] to starts[b + 1] - 1 are places of synapses and columns.
+SYNAPSE_SAMPLE = _struct(
+    "SynapseSample",
+    *_words("every before"),
+    ("width", _LONG),
+    *_pointers("const u32", "values starts columns"),
+    ("synapses", _to("const u64")),
+    ("out", _to("u32")),
+)
+
+_PLASTIC = (
+    ("plastic", _to("const u64")),
+    ("synapse_samples", _LONG),
+    ("synapse_sample", _to("const SynapseSample")),
+)
+
+
 def piece_dtype(words: int) -> np.dtype[Any]:
     """Return the dtype of `Piece`: at most so many words of a table."""
     return _struct("Piece", ("to", _to("u64")), ("count", _LONG), ("words", _LONG, (words,)))
@@ -176,8 +201,8 @@ def common_dtype(most: Extents) -> np.dtype[Any]:
     )
 
 
-def net_dtype(most: Extents, common: int, *, coupled: bool = False) -> np.dtype[Any]:
-    """Return the dtype of `Net` with so much in `common`, and with what only networks with couplings have.
+def net_dtype(most: Extents, common: int, *, coupled: bool = False, plastic: bool = False) -> np.dtype[Any]:
+    """Return the dtype of `Net` with so much in `common`, and what couplings or plastic synapses need.
 
     It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
     first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark. Where
@@ -211,6 +236,7 @@ def net_dtype(most: Extents, common: int, *, coupled: bool = False) -> np.dtype[
         ("clocks", _to("u64")),
         *carried,
         ("common", common_dtype(most), (max(1, common),)),
+        *(_PLASTIC if plastic else ()),
     )
 
 

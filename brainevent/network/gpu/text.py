@@ -27,6 +27,7 @@ from .structs import (
     RECIPE,
     ROWS,
     SAMPLE,
+    SYNAPSE_SAMPLE,
     Extents,
     common_dtype,
     constants_text,
@@ -37,13 +38,24 @@ from .structs import (
     structs_text,
 )
 
-__all__ = ["ON_GPU", "Kind", "Structure", "extents_of", "kinds_of", "other_text", "step_text"]
+__all__ = [
+    "ON_GPU",
+    "Kind",
+    "PlasticText",
+    "Structure",
+    "extents_of",
+    "kinds_of",
+    "other_text",
+    "step_text",
+    "value_of",
+]
 
-ON_GPU = "on_gpu.cu"
+ON_GPU, ON_GPU_PLASTIC = "on_gpu.cu", "on_gpu_plastic.cu"
 _HERE = Path(__file__).parent
 _RULES = "#include_rules"
 _STARTS = {2: "short", 4: "int", 8: "long long"}
 _UPDATE = "template <bool PLAIN> BE bool update"
+_EVENTS = ", u32& events"
 _CHOSEN = {  # functions of each kind, and their parameters
     _UPDATE: (
         "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, const int* sums, u32 t, u32 turn, "
@@ -61,13 +73,15 @@ _CHOSEN = {  # functions of each kind, and their parameters
 class Kind:
     """What populations of one text share: the rule without the Poisson numbers that are counted in tables, and those.
 
-    `scalars` says of each parameter whether it is one for all neurons.
+    `scalars` says of each parameter whether it is one for all neurons; `events`, whether the form returns all events,
+    for plastic synapses.
     """
 
     population: PopulationPlan
     form: Form
     drawn: tuple[PoissonDraw, ...]
     scalars: tuple[bool, ...]
+    events: bool
 
     @property
     def receptors(self) -> int:
@@ -83,17 +97,18 @@ class Kind:
         return ours == theirs
 
 
-def kind_of(population: PopulationPlan, params: Mapping[str, Any]) -> Kind:
-    """Return the kind of a population for the parameters that it has now."""
+def kind_of(population: PopulationPlan, params: Mapping[str, Any], *, events: bool = False) -> Kind:
+    """Return the kind of a population for the parameters that it has now, perhaps with all its events."""
     names = [name.text for name in population.rule.params]
     values = [np.asarray(value) for value in params.values()]
-    form, drawn = split(population.rule.step, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
-    return Kind(population, form, drawn, tuple(value.ndim == 0 for value in values))
+    whole = population.rule.form if events else population.rule.step
+    form, drawn = split(whole, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
+    return Kind(population, form, drawn, tuple(value.ndim == 0 for value in values), events)
 
 
 def kinds_of(plan: Plan, params: Mapping[str, Mapping[str, Any]]) -> tuple[list[Kind], dict[str, int], list[Kind]]:
     """Return all kinds, those with more receptors first; the kind of each population by name; and its own `Kind`."""
-    own = [kind_of(population, params[population.name]) for population in plan.populations]
+    own = [kind_of(population, params[population.name], events=bool(plan.plastic)) for population in plan.populations]
     kinds: list[Kind] = []
     for kind in sorted(own, key=lambda kind: -kind.receptors):
         if not any(kind.is_of(known) for known in kinds):
@@ -139,6 +154,8 @@ class Structure:
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     beside: bool = False  # several networks run side by side
+    reached: int = 0  # spikes that plastic synapses queue
+    lists: int = 0  # of events that plastic synapses need
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
     couplings: int = 0  # from one population into one receptor each
@@ -190,6 +207,8 @@ class Structure:
                 "#define COUPLED",
                 f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
             ]
+        if self.reached:
+            lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists};")
         return "\n".join(lines) + "\n"
 
 
@@ -219,7 +238,35 @@ def read_text(name: str) -> str:
     return (_HERE / name).read_text()
 
 
-def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = None) -> str:
+@dataclass(frozen=True)
+class PlasticText:
+    """The text of the plastic synapses of a network, the forms that it calls, and constants of both.
+
+    `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses.
+    """
+
+    forms: tuple[Form, ...]
+    flags: Mapping[str, bool]
+    tell: str
+    rules: str
+
+    @property
+    def constants(self) -> str:
+        """The flags, and how many warps change synapses, as C++."""
+        lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in self.flags.items()]
+        return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
+
+
+def marked(text: str, *, plastic: bool) -> str:
+    """Return a text without marks: with lines for networks with plastic synapses, or with those for others."""
+    mark, other = ("#plastic ", "#static ") if plastic else ("#static ", "#plastic ")
+    lines = (line for line in text.splitlines(keepends=True) if not line.lstrip().startswith(other))
+    return "".join(line.replace(mark, "", 1) for line in lines)
+
+
+def step_text(
+    kinds: Sequence[Kind], structure: Structure, words: str | None = None, plastic: PlasticText | None = None
+) -> str:
     """Return the whole text of `run`; `words` are the words in which it is written, None for those of a GPU."""
     forms = [replace(kind.form, name=f"rule{number}") for number, kind in enumerate(kinds)]
     forms += [
@@ -227,30 +274,35 @@ def step_text(kinds: Sequence[Kind], structure: Structure, words: str | None = N
         for number, kind in enumerate(kinds)
         for place, drawn in enumerate(kind.drawn)
     ]
+    has = plastic is not None
     rules = "\n".join(
         _params(number, kind) + _take(number, kind) + _update(number, kind, structure, kinds) + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
     most, coupled = extents_of(kinds), structure.couplings > 0
-    common, net = common_dtype(most), net_dtype(most, len(structure.populations), coupled=coupled)
+    common, net = common_dtype(most), net_dtype(most, len(structure.populations), coupled=coupled, plastic=has)
+    structs = [*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, *[SYNAPSE_SAMPLE] * has, net]
     if coupled:
         forms += [added_form("float32", difference=one, name=("state", "difference")[one]) for one in (False, True)]
         rules = _table("shown_word", structure.shown) + read_text("coupling.cu") + rules
     parts = [
-        structure.text(kinds),
-        cuda_text(forms),
+        structure.text(kinds) + (plastic.constants if plastic else ""),
+        cuda_text([*forms, *(plastic.forms if plastic else ())]),
         shared_text(),
-        structs_text(*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, net),
+        structs_text(*structs),
         read_text("prelude.cu"),
         read_text(ON_GPU) if words is None else words,
+        *([read_text(ON_GPU_PLASTIC)] if has and words is None else []),
         read_text("deliver.cu"),
+        *([read_text("plastic.cu")] if has else []),
         _table("population_of", structure.cells) + _table("kind_of", structure.populations),
-        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds)),
+        read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds, events=has) + (plastic.tell if plastic else "")),
+        *([plastic.rules] if plastic else []),
         read_text("many.cu"),
         read_text("exchange.cu"),
         read_text("step.cu"),
     ]
-    return "\n".join(parts)
+    return marked("\n".join(parts), plastic=has)
 
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
@@ -272,7 +324,7 @@ def other_text(names: Sequence[str], threads: int, words: str | None = None, for
     return "\n".join((*parts, *map(read_text, names)))
 
 
-def _value(word: str, dtype: str) -> str:
+def value_of(word: str, dtype: str) -> str:
     """Return a word of 32 bits as a value of the form."""
     return {"float32": f"__uint_as_float({word})", "int32": f"(int){word}", "uint32": word}.get(dtype, f"({word} != 0)")
 
@@ -285,16 +337,19 @@ def _word(value: str, dtype: str) -> str:
 def _given(kind: Kind) -> dict[str, str]:
     """Return what the inputs of a rule are, by their names."""
     rule = kind.population.rule
-    given = {name.text: _value(f"s[{k}]", name.dtype) for k, name in enumerate(rule.states)}
+    given = {name.text: value_of(f"s[{k}]", name.dtype) for k, name in enumerate(rule.states)}
     given |= {name.text: f"a{k}" for k, name in enumerate(rule.arriving)}
-    given |= {name.text: _value(f"p[{k}]", name.dtype) for k, name in enumerate(rule.params)}
+    given |= {name.text: value_of(f"p[{k}]", name.dtype) for k, name in enumerate(rule.params)}
     random = ("own.neuron", "t", "own.key0", "own.key1")
     given |= {name.text: value for name, value in zip(rule.random, random, strict=False)}
-    return given | {one.result.text: _value(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
+    return given | {one.result.text: value_of(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
 
 
 def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind]) -> str:
-    """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked."""
+    """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked.
+
+    In networks with plastic synapses it says which events the neuron had: bits, of which the first is the spike.
+    """
     form, given, states = kind.form, _given(kind), kind.population.rule.states
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
@@ -320,11 +375,16 @@ def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind]
         for k, name in enumerate(states)
         if name.dtype == "float32" and watched
     ]
+    count = len(kind.population.rule.events) if kind.events else 1
     if _are_graded(kinds):
-        value = f"__float_as_uint(r{len(states) + 1})" if kind.population.rule.value else "NO_VALUE"
+        value = f"__float_as_uint(r{len(states) + count})" if kind.population.rule.value else "NO_VALUE"
         lines.append(f"own.value = {value};")
+    if kind.events:
+        bits = [f"(u32)r{len(states) + k} << {k}" for k in range(count)]
+        lines.append(f"events = {' | '.join(bits)};")
     lines.append(f"return r{len(states)};")
-    return _function(f"template <bool PLAIN> BE bool update{number}({_CHOSEN[_UPDATE]}) {{", lines)
+    parameters = _CHOSEN[_UPDATE] + (_EVENTS if kind.events else "")
+    return _function(f"template <bool PLAIN> BE bool update{number}({parameters}) {{", lines)
 
 
 def _take(number: int, kind: Kind) -> str:
@@ -369,10 +429,11 @@ def _function(head: str, lines: Sequence[str]) -> str:
     return "\n".join([head, *(f"    {line}" for line in lines), "}", ""])
 
 
-def _chosen(kinds: Sequence[Kind]) -> str:
+def _chosen(kinds: Sequence[Kind], *, events: bool) -> str:
     """Return functions that choose by the kind of the neuron."""
     lines = []
-    for head, parameters in _CHOSEN.items():
+    for head, own in _CHOSEN.items():
+        parameters = own + (_EVENTS if events and head == _UPDATE else "")
         name = head.split()[-1]
         passed = ", ".join(parameter.split()[-1].lstrip("*&") for parameter in parameters.split(", "))
         of = "<PLAIN>" if head == _UPDATE else ""

@@ -12,7 +12,7 @@ import numpy as np
 
 from .plasticity import PlasticRules
 
-__all__ = ["SPIKE", "Past", "PlasticPlan", "pasts_of"]
+__all__ = ["SPIKE", "Past", "PlasticPlan", "kept_of", "pasts_of"]
 
 SPIKE = "spike"
 Array = Any
@@ -131,6 +131,27 @@ class Past:
     rows: int
     events: tuple[str, ...]
     states: tuple[str, ...]
+
+
+def kept_of(plastic: Iterable[PlasticPlan], pasts: Mapping[str, Past]) -> dict[str, Past]:
+    """Return what plastic projections need of a step that has just been, and of those before it, by population.
+
+    `pasts` are what `pasts_of` returned for them.
+    """
+    events: dict[str, set[str]] = {}
+    states: dict[str, set[str]] = {}
+    for one in plastic:
+        events.setdefault(one.source, set()).add(SPIKE)
+        states.setdefault(one.source, set()).update(state for _, state in one.rules.carried)
+        own = events.setdefault(one.target, set())
+        own.update(event for event, _ in one.rules.on_post)
+        if one.rules.post:
+            own.add(SPIKE)
+    return {
+        name: Past(pasts[name].rows if name in pasts else 0, tuple(sorted(own)), tuple(sorted(states.get(name, ()))))
+        for name, own in events.items()
+        if own
+    }
 
 
 def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:

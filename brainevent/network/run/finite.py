@@ -13,7 +13,7 @@ from ...errors import NotFiniteError
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
 
-__all__ = ["SynapseFault", "check_finite", "check_synapses", "check_synapses_of"]
+__all__ = ["SynapseFault", "check_finite", "check_synapses", "check_synapses_of", "fault_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,16 @@ class SynapseFault:
     state: str
     synapse: int
     value: Any
+
+
+def fault_of(plastic: PlasticPlan, bits: int, synapses: Mapping[str, Any]) -> SynapseFault | None:
+    """Return the first synapse that is not finite after a step, given bits of the rules that made some so."""
+    called, rule = plastic.rules.all[(bits & -bits).bit_length() - 1]
+    for name, values in synapses.items():
+        bad = np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            return SynapseFault(plastic, called, rule.name, name, int(bad[0]), values[bad[0]])
+    return None
 
 
 def check_finite(plan: Plan, step: int, neurons: Mapping[str, Mapping[str, Any]]) -> None:

@@ -53,7 +53,7 @@ class Shown:
             A string that prints as it is.
         """
         weights, name = self._weights, engine_name(self.engine)
-        lines = [weights.said, beside_in_words(name), self._training()]
+        lines = [weights.said, beside_in_words(name, plastic=bool(self.plan.plastic)), self._training()]
         return reported(weights.plan, name, self.steps, *self._where(), [line for line in lines if line])
 
     def explain(self) -> Text:
@@ -63,7 +63,7 @@ class Shown:
             A string that prints as it is.
         """
         name = engine_name(self.engine)
-        parts = explained(self.plan, name), self._training(), beside_in_words(name)
+        parts = explained(self.plan, name), self._training(), beside_in_words(name, plastic=bool(self.plan.plastic))
         return Text("\n\n".join(part for part in parts if part))
 
     def _training(self) -> str:
@@ -88,8 +88,11 @@ class Shown:
         return getattr(self.engine, "units", threads), getattr(self.engine, "placement", None)
 
 
-def beside_in_words(backend: str) -> str:
-    """Return how the elements of a sweep run, and those of `jax.vmap`."""
+def beside_in_words(backend: str, *, plastic: bool) -> str:
+    """Return how the elements of a sweep run, and those of `jax.vmap`; with `plastic` synapses."""
+    if plastic and backend != "jax":
+        one = "side by side, one a thread" if backend == "numba" else "one after another"
+        return f"elements of sweeps run {one}"
     how = {
         "numba": "side by side, one a thread",
         "cuda": "side by side, each on blocks of its own, which are the fewer the more elements there are",

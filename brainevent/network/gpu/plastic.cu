@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plastic synapses: lists of the events of neurons, and spikes that reach synapses.
+//
+// A block owns the synapses that end on its neurons, their weights and states, and its own copy of the traces of their
+// sources. What neurons do is listed in memory, by step and block: the packet of a step says that the lists of its block
+// are there. If all delays are of four steps and more (LAZY), the packet of the next step says it, and the thread that got
+// that one sees them in the step after it: so no packet waits for memory. A warp delivers a spike, or a part of its synapses, and changes
+// those that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
+// generated for a network: act(), settle() and what calls them.
+//
+// If all delays are of axons, warps act while others send and listen; and if none of them is one step, they let the spikes
+// of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before.
+
+struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
+    u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
+};
+
+constexpr u32 FIRST = 1u << 31, PARTED = 8, OWN = 8;  // parts of a spike in the queue, at most; events in shared memory
+
+BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
+BE u32 projection_of(const Reached& spike) { return (spike.where & ~FIRST) >> 16; }
+
+struct alignas(16) PlasticDesk {
+    Reached queue[REACHED];
+    u32 queued, spare, listed[2][LISTS];  // spikes in the queue; events of own neurons in a step, by list
+    u32 own[2][LISTS][OWN];  // the first of these neurons
+};
+
+__shared__ PlasticDesk plastic_desk;
+
+BE void clear_plastic(u32 tid) {
+    for (u32 k = tid; k < LISTS; k += THREADS) plastic_desk.listed[0][k] = plastic_desk.listed[1][k] = 0;
+    if (tid == 0) plastic_desk.queued = 0;
+}
+
+// Addresses and numbers in the table of plastic synapses.
+BE u64 word_of(const Net& net, u32 k) { return fetch_slot(net.plastic + k); }
+BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
+template <class T> BE T* array_of(const Net& net, u32 k) { return (T*)word_of(net, k); }
+
+struct List {  // of events in the last steps: neurons by step and block, and how many there are
+    u32 *neurons, *counts, room, mask;
+};
+
+BE List list_of(const Net& net, u32 number) {
+    const u32 at = number * 4;
+    return {array_of<u32>(net, at), array_of<u32>(net, at + 1), (u32)word_of(net, at + 2), (u32)word_of(net, at + 3)};
+}
+
+BE u32 place_in_counts(const Net& net, const List& list, u32 step, u32 block) {
+    return (step & list.mask) * net.blocks + block;
+}
+
+BE u32 count_of(const Net& net, const List& list, u32 step, u32 block) {
+    return get_word(list.counts + place_in_counts(net, list, step, block));
+}
+
+BE u32* neurons_of(const Net& net, const List& list, u32 step, u32 block) {
+    return list.neurons + (u64)place_in_counts(net, list, step, block) * list.room;
+}
+
+BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
+    const u32 at = next_in_block(&plastic_desk.listed[t & 1][number]);
+    put_word(neurons_of(net, list_of(net, number), t, block) + at, neuron);
+    if (at < OWN) plastic_desk.own[t & 1][number][at] = neuron;
+}
+
+// A neuron of this block that had an event in this step.
+BE u32 own_neuron(const Net& net, u32 number, u32 k, u32 block, u32 t) {
+    if (USUALLY(k < OWN)) return plastic_desk.own[t & 1][number][k];
+    return get_word(neurons_of(net, list_of(net, number), t, block) + k);
+}
+
+BE void fence_lanes() {
+    LANES_DO
+        fence();
+    LANES_END
+    LANES_MEET;
+}
+
+// What the sender does before it sends the packet of a step, or after it.
+BE void release_lists(const Net& net, u32 block, u32 t) {
+    LANES_DO
+        NOT_UNROLLED
+        for (u32 k = lane; k < LISTS; k += 32) {
+            const List list = list_of(net, k);
+            put_word(list.counts + place_in_counts(net, list, t, block), plastic_desk.listed[t & 1][k]);
+            plastic_desk.listed[~t & 1][k] = 0;  // for the next step
+        }
+    LANES_END
+    LANES_MEET;
+    fence_lanes();
+}
+
+// Where the synapses of a delay begin and end, among those of a source, which are in the order of delays.
+template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, u32& end) {
+    u32 low = begin, high = end;
+    while (low < high) {
+        const u32 middle = low + (high - low) / 2;
+        if (fixed(which + middle) < row) low = middle + 1;
+        else high = middle;
+    }
+    begin = low;
+    high = end;
+    while (low < high) {
+        const u32 middle = low + (high - low) / 2;
+        if (fixed(which + middle) <= row) low = middle + 1;
+        else high = middle;
+    }
+    end = low;
+}
+
+BE void act(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 lane, u32 lanes);
+BE void settle(const Net& net, const Reached& spike, u32 block, u32 t);
+BE void walk_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving);
+
+// Queue a spike, in parts that warps share out; if there is no room for all, the queue is not used.
+BE void enqueue(Reached spike, u32 begin, u32 end) {
+    u32 part = 32;
+    while (part * PARTED < end - begin) part *= 2;
+    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued, n);
+    if (!USUALLY(at + n <= REACHED)) return;
+    for (u32 k = 0; k < n; ++k) {
+        spike.begin = begin + k * part;
+        spike.end = end - spike.begin < part ? end : spike.begin + part;
+        plastic_desk.queue[at + k] = spike;
+        spike.where &= ~FIRST;
+    }
+}
+
+// A warp lets a spike act, with all its synapses.
+BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t) {
+    LANES_DO
+        act(net, ring, spike, block, t, lane, 32);
+    LANES_END
+    LANES_MEET;
+    ONE_LANE_DO
+        settle(net, spike, block, t);
+    LANES_END
+    LANES_MEET;
+}
+
+// Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it.
+BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving) {
+    const u32 n = plastic_desk.queued;
+    if (USUALLY(n <= REACHED)) {
+        WARPS_DO(0, ACTING)
+            NOT_UNROLLED
+            for (u32 q = warp; q < n; q += ACTING) {
+                LANES_DO
+                    act(net, ring, plastic_desk.queue[q], block, t, lane, 32);
+                LANES_END
+            }
+        WARPS_END
+        ACTING_MEET;
+        ACTING_DO
+            for (u32 q = tid; q < n; q += ACTING * 32)
+                if (plastic_desk.queue[q].where & FIRST) settle(net, plastic_desk.queue[q], block, t);
+        ACTING_END
+    } else walk_all(net, ring, block, t, arriving);
+    ACTING_MEET;
+    ACTING_DO
+        if (tid == 0) plastic_desk.queued = 0;
+    ACTING_END
+}
+
+// Add to the sum of a neuron of this block.
+BE void add_to_sum(const Ring& ring, u32 slot, u32 cell, int x) {
+    add_if(true, ring.sums + slot * ring.cells + cell, x, ring.nowhere);
+}
+
+BE u32 slot_after(const Ring& ring, u32 steps) {
+    const u32 slot = ring.now + steps;
+    return slot >= ring.slots ? slot - ring.slots : slot;
+}
+
+BE Ring after_step(Ring ring) {
+    ring.now = slot_after(ring, 1);
+    return ring;
+}
+
+BE bool is_strange(float x) { return (__float_as_uint(x) & 0x7F800000u) == 0x7F800000u; }
+
+// The values of chosen synapses of this block after a step.
+BE void sample_synapses(const Net& net, u32 block, u32 tid, u32 t) {
+    NOT_UNROLLED
+    for (u32 j = 0; j < net.synapse_samples; ++j) {
+        const SynapseSample& of = net.synapse_sample[j];
+        if (t % of.every) continue;
+        u32* const out = of.out + (u64)(t / of.every - of.before) * of.width;
+        for (u32 k = of.starts[block] + tid; k < of.starts[block + 1]; k += ACTING * 32) out[of.columns[k]] = of.values[of.synapses[k]];
+    }
+}

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the table of plastic synapses has, word by word: addresses and numbers, for kernels and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..plan.plan import Plan
+from ..plan.plastic import SPIKE, Past, PlasticPlan, kept_of
+from ..plan.plasticity import TracePlan
+
+__all__ = ["PlasticWords", "traces_of"]
+
+_OF_LIST = ("neurons", "counts", "room", "mask")  # the structure `List` of "plastic.cu"
+_OF_PROJECTION = (
+    *("sources", "size", "rows", "reach", "first_number", "places", "entry_bits", "per_unit", "faults"),
+    *("bases", "starts", "targets", "which", "distinct", "into", "incoming", "more", "weights"),
+)
+
+
+def traces_of(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
+    """Yield the traces of a projection, with their names in a `NetworkState`."""
+    for side, traces in (("pre", plastic.rules.pre), ("post", plastic.rules.post)):
+        for one in traces:
+            yield f"{side}.{one.name}", one
+
+
+@dataclass(frozen=True, eq=False)
+class PlasticWords:
+    """The words of the table of a network's plastic synapses, and the lists of events that they need."""
+
+    plan: Plan
+
+    @cached_property
+    def kept(self) -> dict[str, Past]:
+        """What is kept of the events and states of each population."""
+        return kept_of(self.plan.plastic, self.plan.pasts)
+
+    @cached_property
+    def lists(self) -> list[tuple[str, str]]:
+        """Population and event of each list."""
+        return [(name, event) for name, kept in self.kept.items() for event in kept.events]
+
+    @cached_property
+    def carried(self) -> list[tuple[str, str]]:
+        """Population and state of what travels with spikes."""
+        return [(name, state) for name, kept in self.kept.items() for state in kept.states]
+
+    @cached_property
+    def places(self) -> dict[tuple[str, ...], int]:
+        """The place of each word: of a list, of a state that travels, or of a projection."""
+        names: list[tuple[str, ...]] = [("list", *one, field) for one in self.lists for field in _OF_LIST]
+        names += [("kept", *one) for one in self.carried]
+        for plastic in self.plan.plastic:
+            rules, own = plastic.rules, ("projection", plastic.name)
+            names += [(*own, field) for field in _OF_PROJECTION]
+            names += [(*own, "s", name) for name in rules.states] + [(*own, "p", name) for name in rules.params]
+            names += [(*own, "last", side) for side in ("pre", "post")]
+            names += [(*own, "carried", name) for name, _ in rules.carried]
+            names += [(*own, kind, key) for key, _ in traces_of(plastic) for kind in ("trace", "rate", "add")]
+            names += [(*own, "every", str(k)) for k in range(len(rules.every))]
+        return {name: place for place, name in enumerate(names)}
+
+    def of(self, *name: str) -> int:
+        """Return the place of a word."""
+        return self.places[name]
+
+    def list_of(self, population: str, event: str = SPIKE) -> int:
+        """Return the number of a list."""
+        return self.lists.index((population, event))

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plastic synapses in the engine for GPUs, on a pretend one, beside the interpreter, bit for bit."""
+
+import dataclasses
+import re
+from types import SimpleNamespace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import synapse_rules
+from beside_interpreter import as_tree, compare, equal
+from gpu_on_cpu import PretendDevice
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plastic_networks import ALL, mixed, network, triplet
+from ptx import ptx_of
+
+import brainevent as be
+from benchmarks.probes.network_plastic import network as of_pairs
+from brainevent.errors import NotFiniteError
+from brainevent.network.gpu import partition
+from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.partition import Partition
+from brainevent.network.gpu.plastic_layout import laid_out
+from brainevent.network.gpu.text import marked, step_text
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.build import build_plan
+from brainevent.network.plan.plastic import PlasticPlan
+from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.simulation import Simulation
+from brainevent.network.state import initial_state
+from brainevent.scalar.form import Name
+
+SMALL = 5400  # bytes of shared memory: enough for lists of spikes alone
+
+
+def engine_of(plan, blocks=3, shared_bytes=None):
+    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(8))
+
+
+CASES = [  # blocks; what is done while packets are on their way, and when lists are released
+    ("axon", None, 1, "WINDOWED"),
+    ("axon", 0.2, 5, "WINDOWED AHEAD"),
+    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY"),
+    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
+    ("dendrite", 0.3, 2, ""),
+    ("dendrite", be.uniform(0.1, 0.9), 5, ""),
+]
+
+
+@pytest.mark.parametrize(("where", "delay", "blocks", "flags"), CASES)
+def test_all_that_rules_may_use(where, delay, blocks, flags):
+    engine = engine_of(synapse_rules.plan_of(network(triplet(where), delay), 1), blocks)
+    assert [name for name, is_so in engine.plastic.text.flags.items() if is_so] == flags.split()
+    before = engine.state.synapses["ab"]
+    samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
+    records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
+    after = engine.state.synapses["ab"]
+    assert sum(record.spikes["b"][0].size for record in records) > 20
+    assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
+    assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+
+
+@pytest.mark.parametrize(("where", "blocks"), [("axon", 3), ("dendrite", 1)])
+def test_graded_spikes_and_couplings_beside(where, blocks):
+    """All three into one receptor, and from and to neurons whose spikes have values."""
+    engine = engine_of(synapse_rules.plan_of(mixed(where), 1), blocks)
+    before = engine.state.synapses
+    compare(engine, (1, 9, 40), Wanted(("a", "b", "c"), (), (), {}))
+    for name, synapses in engine.state.synapses.items():
+        assert np.mean(before[name]["w"] != synapses["w"]) > 0.5
+
+
+@pytest.mark.parametrize("delay", [None, 0.2])
+def test_a_launch_ends_after_a_while(monkeypatch, delay):
+    """Before spikes of the step after it arrive: the pretend clock goes on by a microsecond at each look."""
+    for limit in ("_NANOSECONDS", "_RECORDED"):
+        monkeypatch.setattr(f"brainevent.network.gpu.engine.{limit}", 1)
+    engine = engine_of(synapse_rules.plan_of(network(triplet("axon"), delay), 1), 2)
+    compare(engine, (150,), ALL)
+    runs = [launch for launch in engine.device.launches if launch[0] == 2 and launch[1] >= 768]
+    assert len(runs) == 3
+
+
+def test_states_go_from_engine_to_engine():
+    """What is on its way, and what traces remember, is in the state: a run in three parts by three engines."""
+    for where in ("axon", "dendrite"):
+        plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 1)
+        in_parts = synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 3)  # another order of synapses
+        whole, state = Interpreted(plan), engine_of(plan).state
+        whole.run(40, ALL, {})
+        for engine, steps in ((engine_of(plan, 3), 13), (Interpreted(in_parts), 9), (engine_of(in_parts, 5), 18)):
+            engine.load(state)
+            engine.run(steps, ALL, {})
+            state = engine.state
+        equal(state, whole.state)
+
+
+@settings(max_examples=1)
+@given(synapse_rules.networks(), st.sampled_from([1, 3]), st.data())
+def test_random_rules(net, blocks, data):
+    check_random(net, blocks, None, data)
+
+
+@pytest.mark.thorough  # each example compiles a kernel
+@settings(max_examples=30)
+@given(synapse_rules.networks(), st.sampled_from([1, 2, 5, 8]), st.sampled_from([None, SMALL]), st.data())
+def test_many_random_rules(net, blocks, shared_bytes, data):
+    check_random(net, blocks, shared_bytes, data)
+
+
+def check_random(net, blocks, shared_bytes, data):
+    plan = synapse_rules.plan_of(net, 1)
+    wanted, inputs = data.draw(synapse_rules.wishes(plan, 24))
+    compare(engine_of(plan, blocks, shared_bytes), (5, 19), wanted, inputs)
+
+
+def at_once(s, arriving, p):
+    """Spike in each third step, all at once."""
+    return s.replace(n=s.n + 1, v=s.v + arriving.syn), s.n % 3 == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "blocks", "shared_bytes", "delay"),
+    [
+        (40, 1, None, 0.2),
+        (700, 1, None, be.uniform(0.1, 0.4)),
+        (120, 2, SMALL, 0.1),
+        (1300, 1, SMALL, be.uniform(0.2, 0.5)),
+    ],
+)
+def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay):
+    """Warps share out long rows; and look for all spikes again: of neurons in registers, and of those in memory.
+
+    If there are many, there is no room either for all that are recorded in one launch.
+    """
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    cells = be.Population("a", size, at_once, {"n": 0, "v": 0.0})
+    rules = be.Plasticity(
+        on_pre=lambda w, s, pre, post, p: w - 0.01 * post.y + 0.001 * post.v,
+        on_post=lambda w, s, pre, post, p: w + 0.02 * pre.x * w,
+        pre={"x": be.trace(20.0)},
+        post={"y": be.trace(20.0)},
+        high=1.0,
+    )
+    connect = be.connect.total(3000, weight=be.uniform(0, 1))
+    synapses = be.Projection(cells, cells, connect, "syn", delay, "aa", rules)
+    engine = engine_of(synapse_rules.plan_of(be.Network([cells], [synapses], dt=0.1), 1), blocks, shared_bytes)
+    assert (engine.shape.structure.reached < size) == (size > 40)
+    assert engine.shape.structure.in_registers == (size < 1024)
+    compare(engine, (20,), Wanted(("a",)))
+    assert (engine._spikes.capacity > 4096) == (size > 120)
+
+
+def test_parameters_and_weights_are_replaced():
+    """`set` and `load` act as in the interpreter."""
+    plan = synapse_rules.plan_of(network(triplet("axon"), 0.3), 1)
+    ours, theirs = engine_of(plan, 2), Interpreted(plan)
+    for engine in (ours, theirs):
+        engine.run(10, ALL, {})
+        engine.set("ab", "eta", np.float32(0.5))
+        state = engine.state
+        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
+        engine.load(dataclasses.replace(state, synapses={"ab": {**state.synapses["ab"], "w": w}}))
+    equal(as_tree(ours.run(20, ALL, {})), as_tree(theirs.run(20, ALL, {})))
+    equal(ours.state, theirs.state)
+
+
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+def test_the_first_synapse_that_is_not_finite_is_named(where):
+    """A run stops after the step, in all blocks, and the state is that after it."""
+
+    def broken(w, s, pre, post, p):
+        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
+
+    nothing = {"on_pre": None, "every": (), "state": {}, "params": {}, "post": {}}
+    rules = triplet(where, on_post=broken, pre={"x": be.trace(20.0)}, **nothing)
+    plan = synapse_rules.plan_of(network(rules, 0.3), 1, check_finite=True)
+    messages, states = [], []
+    for engine in (engine_of(plan, 2), Interpreted(plan)):
+        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
+            engine.run(400, ALL, {})
+        messages.append(str(raised.value))
+        states.append(engine.state)
+    assert messages[0] == messages[1]
+    equal(*states)
+
+
+def test_no_synapses():
+    """A projection that drew none runs, at both places of delays."""
+    for where in ("axon", "dendrite"):
+        engine = engine_of(synapse_rules.plan_of(network(triplet(where), 0.3, (3, 2), 1e-9), 1), 2)
+        assert not engine.state.synapses["ab"]["w"].size
+        compare(engine, (20,), ALL)
+
+
+def test_weights_of_fixed_projections_and_new_synapses():
+    """Quanta change with them, and a plan drawn anew has other plastic synapses; parameters stay."""
+    plans = [build_plan(network(triplet("dendrite"), 0.3), seed=seed, parts=1, warn=False) for seed in (3, 4)]
+    ours, theirs = engine_of(plans[0], 3), Interpreted(plans[0])
+    for engine in (ours, theirs):
+        engine.set("ab", "eta", np.float32(0.2))
+        engine.run(9, ALL, {})
+        engine.set_weights(dataclasses.replace(plans[1], populations=plans[0].populations), initial_state(plans[1]))
+    equal(as_tree(ours.run(30, ALL, {})), as_tree(theirs.run(30, ALL, {})))
+    equal(ours.state, theirs.state)
+
+
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+def test_the_text_compiles_for_gpus(where):
+    """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
+    plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.4, 0.9)), 1, check_finite=where == "dendrite")
+    engine = engine_of(plan)
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
+    assert ".entry run" in ptx
+    for word in ("fma.", "approx", ".local"):
+        assert word not in ptx
+
+
+def test_where_synapses_lie():
+    """In the report, without rows of fixed synapses where there are none."""
+    plan = build_plan(of_pairs(300, 100, plastic=True), seed=1, parts=1, warn=False)
+    engine = engine_of(plan, 3)
+    simulation = Simulation(plan, engine)
+    expected = (
+        r"at most 100 neurons each, states in registers; sums of 2 steps in shared memory; plastic synapses in memory, "
+        r"[\d.]+ kB, [\d.]+ bytes a plastic synapse\nelements of sweeps run one after another\n"
+        r"training, and all else of simulate: in plain JAX"
+    )
+    assert re.search(expected, simulation.report())
+    assert engine.plastic.nbytes / engine.plastic.entries < 16
+
+
+def test_marked_lines():
+    text = "a\n    #plastic b();\n  #static c();\nd\n"
+    assert marked(text, plastic=True) == "a\n    b();\nd\n"
+    assert marked(text, plastic=False) == "a\n  c();\nd\n"
+
+
+@pytest.mark.parametrize(("sources", "bits"), [(2**8, None), (2**13, np.uint8), (2**21, np.uint16)])
+def test_the_second_index_has_as_many_bits_as_it_needs(sources, bits):
+    """The place of a synapse in its block, and its source."""
+    count = 2**20 + 5
+    rng = np.random.default_rng(0)
+    starts = np.concatenate([[0], np.sort(rng.integers(0, count, sources - 1)), [count]])
+    targets = rng.integers(0, 300, count).astype(np.uint16)
+    reading = SimpleNamespace(form=SimpleNamespace(inputs=[Name("pre_x", "float32")]))
+    rules = SimpleNamespace(on_post=(("spike", reading),), delay_at="axon")
+    none = np.zeros(0, np.float32)
+    how = (
+        starts,
+        targets,
+        np.array([3], np.uint8),
+        none,
+        {},
+        rules,
+        (sources, 310),
+        1,
+        0.0,
+    )  # the last ten have no synapses
+    plastic = PlasticPlan("ab", "a", "b", "syn", *how)
+    laid = laid_out(plastic, Partition(1, 310, {"b": 0}, 310, (0,), 310))
+    assert laid.incoming.dtype == np.uint32
+    assert (None if laid.more is None else laid.more.dtype) == bits
+    words = laid.incoming.astype(np.uint64) | (0 if laid.more is None else laid.more.astype(np.uint64) << np.uint64(32))
+    entries = (words & np.uint64(2**laid.entry_bits - 1)).astype(np.int64)
+    np.testing.assert_array_equal(np.sort(entries), np.arange(count))
+    np.testing.assert_array_equal(words >> np.uint64(laid.entry_bits), plastic.sources[entries])
+    np.testing.assert_array_equal(targets[entries], np.repeat(np.arange(310), np.diff(laid.into[0])))
