@@ -3,6 +3,9 @@
 
 Compile without contraction, and flush denormals: NVRTC `--fmad=false --ftz=true` (and its default, correctly rounded
 division and root); g++ `-ffp-contract=off`, and on x86 `FLUSHING` in the function that is called first.
+
+Floats are added and multiplied by functions such as `__fadd_rn`, not by operators: where NVRTC (13.0) knows both
+operands, and flushes denormals, it computes the operator itself and rounds ties away from zero, unlike the GPU.
 """
 
 from __future__ import annotations
@@ -30,6 +33,11 @@ static inline float __uint_as_float(unsigned u) { float x; std::memcpy(&x, &u, 4
 static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 static inline int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 static inline int __popc(unsigned u) { return __builtin_popcount(u); }
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fdiv_rn(float a, float b) { return a / b; }
+static inline float __fsqrt_rn(float a) { return sqrtf(a); }
 #include <xmmintrin.h>
 struct Flushing {  // while it lives, this thread flushes denormals, of operands and of results
     unsigned before = _mm_getcsr();
@@ -69,8 +77,9 @@ BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 """
 
 TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
-_FLOAT = ARITHMETIC | {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})"}
-_FLOAT |= {"floor": "floorf({0})", "ceil": "ceilf({0})", "round": "rintf({0})", "sqrt": "sqrtf({0})"}
+_FLOAT = {op: f"__f{op}_rn({{0}}, {{1}})" for op in ARITHMETIC}
+_FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "sqrt": "__fsqrt_rn({0})"}
+_FLOAT |= {"floor": "floorf({0})", "ceil": "ceilf({0})", "round": "rintf({0})"}
 _FLOAT |= {"max": "{0} > {1} || {0} != {0} ? {0} : {1}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}"}
 _UNSIGNED = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _INTEGER = {"max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}", "not": "~{0}"}

@@ -21,6 +21,7 @@ from .derived import DERIVED
 from .float64 import COMPOSED, PRIMITIVES_64, of_float64
 from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, Values, Writer, boxed, constant, held_dtype
 from .functions import CALLED, FUNCTIONS
+from .interpret import interpret
 from .narrow import clamped_to, high_product, is_narrow, seen_by, wrapped_to
 
 __all__ = ["MOST_ELEMENTS", "Lowering", "called_form", "form_of", "form_of_jaxpr", "function_form"]
@@ -270,13 +271,20 @@ class Lowering:
 
     def _called(self, name: str, *operands: Operand) -> Operand:
         operands = tuple(self._converted("convert", "float32", operand) for operand in operands)
-        return self.writer.call(function_form(name, ("float32",) * len(operands)), *operands)
+        return self._of_function(function_form(name, ("float32",) * len(operands)), operands)
 
     def _wide(self, name: str, *operands: Operand) -> Operand:
         operands = tuple(self._converted("convert", "float64", operand) for operand in operands)
         if name in PRIMITIVES_64:
             return self.writer.emit(name, *operands)
-        return self.writer.call(function_form(name, ("float64",) * len(operands)), *operands)
+        return self._of_function(function_form(name, ("float64",) * len(operands)), operands)
+
+    def _of_function(self, function: Form, operands: Sequence[Operand]) -> Operand:
+        """Write a call, or return its result: a constant if all operands are."""
+        known = [operand.value for operand in operands if isinstance(operand, Constant)]
+        if len(known) == len(operands):
+            return constant(interpret(function, known)[0][0], function.outputs[0].dtype)
+        return self.writer.call(function, *operands)
 
     def _derived(self, name: str, params: dict[str, Any], *operands: Operand) -> Operand:
         settings = {key: params[key] for key in ("y",) if key in params}

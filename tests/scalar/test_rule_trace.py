@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 from brainevent.errors import RuleError, UnknownNameError
-from brainevent.scalar.form import Branch, Loop, Name
+from brainevent.scalar.form import Branch, Constant, Loop, Name
 from brainevent.scalar.interpret import interpret
 from brainevent.scalar.record import Record
 from brainevent.scalar.trace import trace
@@ -53,6 +53,15 @@ def test_the_form_does_not_depend_on_x64(x64):
 def test_an_integer_of_the_rule_fits_a_float_state():
     form = trace(lambda s, a, p: (s.replace(v=0), s.v > 1), {"v": 1.0}, [], {}).form
     assert [output.dtype for output in form.outputs] == ["float32", "bool"]
+
+
+def test_functions_of_constants_are_computed_once():
+    """No compiler of an engine computes them, perhaps with other bits: 0x3F7E6BA3, which is not the nearest number."""
+    form = trace(lambda s, a, p: (s.replace(v=s.v + jnp.log1p(1.7015615)), s.v > 1), {"v": 1.0}, [], {}).form
+    assert form.functions == ()
+    assert [operand for operand in form.lines[0].operands if isinstance(operand, Constant)] == [
+        Constant(0x3F7E6BA3, "float32")
+    ]
 
 
 def test_loops_and_branches_are_part_of_the_form():
