@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         "training-on-a-cpu-mixes-samples",
-        "network/training/cpu/events.py",
+        "network/training/times.py",
         "moved = jnp.moveaxis(spikes, of_spikes, 1)",
         "moved = jnp.moveaxis(spikes, of_spikes, 1)[:, ::-1]",
         ("test_training_on_cpu",),

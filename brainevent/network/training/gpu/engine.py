@@ -13,10 +13,10 @@ import numpy as np
 
 from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
-from ...reference.products import late
 from ..cells import Cell, Cells, named
 from .calls import Kernels, residuals
 from .device import Device, gpu
+from .halves import times
 from .layer import Layer
 from .runner import Inputs, Outputs, Saved, backward, forward
 
@@ -77,8 +77,8 @@ class GpuKernels:
         return gpu() if self.device is None else self.device
 
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
-        """Multiply spikes (steps, sources) with a matrix (sources, neurons), in JAX's own precision."""
-        return late(jnp.matmul(spikes, matrix), delay)
+        """Multiply spikes (steps, sources) with a matrix (sources, neurons), with as many digits as JAX keeps."""
+        return times(spikes, matrix, delay)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return: residuals are those of kernels."""
