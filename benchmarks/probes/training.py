@@ -92,11 +92,14 @@ def _weights(random: np.random.Generator, hidden: int) -> Weights:
     return {name: jnp.asarray(x, jnp.float32) for name, x in drawn.items()}
 
 
-def _cross_entropy(spikes: Any, readout: Any, classes: Any) -> Any:
-    """Return the loss of leaky readouts of spikes (steps, batch, hidden): the mean of their potentials counts."""
-    steps = len(spikes)
+def _cross_entropy(spikes: Any, readout: Any, classes: Any, axes: str = "tb") -> Any:
+    """Return the loss of leaky readouts of spikes (steps, batch, hidden): the mean of their potentials counts.
+
+    With `axes="bt"`, spikes are (batch, steps, hidden), as `jax.vmap` returns them.
+    """
+    steps = spikes.shape[axes.index("t")]
     share = ((1 - _LEAK ** (steps - np.arange(steps))) / (1 - _LEAK) / steps).astype(np.float32)
-    scores = jax.nn.log_softmax(jnp.einsum("t,tbo->bo", share, spikes @ readout))
+    scores = jax.nn.log_softmax(jnp.einsum(f"t,{axes}o->bo", share, spikes @ readout))
     return -jnp.take_along_axis(scores, classes[:, None], 1).mean()
 
 
@@ -126,8 +129,8 @@ def _ours(weights: Weights, steps: int, backend: str) -> Callable[..., Any]:
     def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
         params = {name: weights[name].ravel() for name in names}
         run = lambda x: be.simulate(sim, sim.state, params, steps, {"given.given": x}, "hidden.spikes")[1]
-        found = jax.vmap(run, in_axes=1, out_axes=1)(spikes)["hidden.spikes"]
-        return _cross_entropy(found, weights["readout"], classes)
+        found = jax.vmap(run, in_axes=1)(spikes)["hidden.spikes"]
+        return _cross_entropy(found, weights["readout"], classes, axes="bt")
 
     return loss
 

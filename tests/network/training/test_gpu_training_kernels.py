@@ -21,6 +21,7 @@ from trained import (
 
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.gpu.device import gpu
+from brainevent.network.training.gpu.halves import times
 from brainevent.network.training.gpu.runner import run_layer
 
 pytestmark = pytest.mark.gpu
@@ -71,3 +72,21 @@ def test_adjoints_beyond_16_bits_become_nan():
     assert np.isnan(found.currents[0][:, 0]).all()
     assert (np.diff(finite.astype(int)) >= 0).all()
     assert np.isnan(found.weights).any()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-12, 1e20])
+@pytest.mark.parametrize("delay", [0, 2])
+def test_products_of_spikes_have_the_digits_that_jax_keeps(size, delay):
+    """Weights of any unit, of 700 sources: rows that are no whole number of 16 bytes."""
+    random = np.random.default_rng(0)
+    spikes = (random.random((5, 30, 700)) < 0.1).astype(np.float32)
+    matrix = (size * random.normal(size=(700, 33))).astype(np.float32)
+    run = lambda matrix: jax.vmap(lambda one: times(one, matrix, delay))(spikes)
+    found, back = jax.jit(lambda matrix: jax.vjp(run, matrix))(matrix)
+    before = np.pad(spikes[:, : 30 - delay], ((0, 0), (delay, 0), (0, 0))).astype(np.float64)
+    np.testing.assert_allclose(found, before @ matrix, rtol=0, atol=20 * size * 2.0**-9)
+    of_sums = (random.normal(size=found.shape) * 10.0 ** random.integers(-9, 9, 33)).astype(np.float32)
+    (slopes,) = jax.jit(back)(of_sums)
+    expected = np.einsum("bti,btj->ij", before, of_sums.astype(np.float64))
+    angles = 1 - (slopes * expected).sum(0) / np.linalg.norm(slopes, axis=0) / np.linalg.norm(expected, axis=0)
+    assert np.abs(angles).max() < 1e-6

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ptx import ptx_of
 
 from brainevent.network.training.gpu import halves
 from brainevent.network.training.times import plain_outer, plain_times, times
@@ -23,26 +24,50 @@ def drawn(seed, unit):
     return spikes, matrix.astype(np.float32), arrived.astype(np.float32)
 
 
+def rescaled(spikes, matrix, delay, **_):
+    """Do as the product on a GPU, whose kernel multiplies sums in their place."""
+    sums, unit = halves.multiplied(spikes, matrix, delay)
+    return sums * unit[..., None]
+
+
 @given(st.integers(0, 99), st.sampled_from([1e-20, 1e-12, 1.0, 1e15]))
-def test_each_column_has_the_digits_of_its_largest_number(seed, unit):
+def test_numbers_have_the_digits_that_jax_keeps(seed, unit):
+    """Those that arrived have them by neuron, weights by matrix."""
     spikes, matrix, arrived = drawn(seed, unit)
-    for ours, theirs, other in ((halves._times, plain_times, matrix), (halves._outer, plain_outer, arrived)):
+    for ours, theirs, other in ((rescaled, plain_times, matrix), (halves._outer, plain_outer, arrived)):
         found, expected = (np.asarray(run(spikes, other, **SETTINGS)) for run in (ours, theirs))
-        room = np.abs(other).reshape(-1, 7).max(0) * 2.0**-11
-        terms = 20 if other is matrix else 33
-        assert (np.abs(found - expected) <= terms * room).all()
+        columns = np.abs(other).reshape(-1, 7).max(0)
+        room = np.maximum(columns * 2.0**-11, 2.0**-28 * columns.max() * (other is matrix))
+        assert (np.abs(found - expected) <= (20 if other is matrix else 33) * room).all()
         assert not np.array_equal(found, np.zeros_like(found))
 
 
+@pytest.mark.parametrize(
+    ("unit", "once"), [(2.0**-11, False), (2.0**-9, True), (1.0, True), (2.0**29, True), (2.0**31, False)]
+)
+def test_sums_are_rescaled_where_a_spike_cannot_be_a_number_of_16_bits(unit, once):
+    spikes, matrix = np.ones((1, 1, 1, 3), np.float32), np.full((1, 3, 2), 0.75 * unit, np.float32)
+    sums, factor = halves.multiplied(spikes, matrix, 0)
+    assert (factor.item() == 1) == once
+    assert (sums * factor).ravel().tolist() == [2.25 * unit] * 2
+
+
+def test_networks_have_units_of_their_own():
+    spikes, matrix, _ = drawn(3, 1.0)
+    both = np.concatenate([matrix, matrix * np.float32(2.0**-60)])
+    found = np.asarray(rescaled(np.concatenate([spikes] * 2), both, 1))
+    np.testing.assert_array_equal(found[1], found[0] * np.float32(2.0**-60))
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_not_finite_make_their_column_nan(value):
+def test_numbers_that_are_not_finite_make_sums_nan(value):
     spikes, matrix, arrived = drawn(0, 1.0)
-    for run, other in ((halves._times, matrix), (halves._outer, arrived)):
-        before = np.asarray(run(spikes, other, **SETTINGS))
-        other.reshape(-1, 7)[3, 4] = value
-        after = np.asarray(run(spikes, other, **SETTINGS))
-        assert np.isnan(after[..., 4]).all()
-        np.testing.assert_array_equal(np.delete(after, 4, -1), np.delete(before, 4, -1))
+    before = np.asarray(halves._outer(spikes, arrived, **SETTINGS))
+    matrix[0, 3, 4] = arrived[0, 1, 3, 4] = value
+    assert np.isnan(rescaled(spikes, matrix, 2)).all()
+    after = np.asarray(halves._outer(spikes, arrived, **SETTINGS))
+    assert np.isnan(after[..., 4]).all()
+    np.testing.assert_array_equal(np.delete(after, 4, -1), np.delete(before, 4, -1))
 
 
 def test_all_digits_are_kept_where_jax_is_asked_to():
@@ -53,6 +78,10 @@ def test_all_digits_are_kept_where_jax_is_asked_to():
     assert (exact, fewer) == ([True], [False])
     whole = [run(spikes, matrix, delay=0, exact=True) for run in (halves._times, plain_times)]
     np.testing.assert_array_equal(*whole)
+
+
+def test_the_kernel_that_rescales_compiles_for_gpus():
+    assert "rescale" in ptx_of(halves._RESCALE)
 
 
 def test_spikes_of_later_steps_do_not_arrive():
