@@ -38,7 +38,7 @@ def times(spikes: Array, matrix: Array, delay: int = 0) -> Array:
 
     GPUs multiply with fewer digits unless `jax_default_matmul_precision` asks for more.
     """
-    exact = jax.config.jax_default_matmul_precision not in _FEWER_DIGITS
+    exact = jax.config.jax_default_matmul_precision not in _FEWER_DIGITS  # type: ignore[attr-defined]
     return _times.bind(spikes[None, None], matrix[None], delay=delay, exact=exact)[0][0, 0]
 
 
