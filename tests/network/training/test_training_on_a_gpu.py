@@ -30,8 +30,11 @@ def relay(s, arriving, p):
     return s, arriving.given > 0
 
 
-def network(delay=1.0):
-    """Return a simulation of inputs, a recurrent population and a readout; and weights that its kernels represent."""
+def network(delay=1.0, within=None):
+    """Return a simulation of inputs, a recurrent population and a readout; and weights that its kernels represent.
+
+    Projections `within` the population are all-to-all unless some are given: a connection or a matrix each, by name.
+    """
     r = np.random.default_rng(3)
     given, hidden = (
         be.Population("given", 10, relay),
@@ -40,20 +43,17 @@ def network(delay=1.0):
         ),
     )
     out = be.Population("out", 5, readout, state={"v": 0.0}, params={"keep": 0.9})
-    weights = {
-        "given->hidden.syn": np.float32(r.normal(0.3, 0.3, (10, 40))),
-        "hidden->hidden.syn": np.float32(r.normal(0, 0.1, (40, 40))),
-        "hidden->out.syn": np.float32(r.normal(0, 0.3, (40, 5))),
-    }
-    whole, quantum = on_grid(weights["hidden->hidden.syn"])
-    weights["hidden->hidden.syn"] = np.float32(whole * quantum)
+    first, matrix, last = (r.normal(mean, std, (n, m)) for mean, std, n, m in
+                           [(0.3, 0.3, 10, 40), (0, 0.1, 40, 40), (0, 0.3, 40, 5)])  # fmt: skip
+    whole, quantum = on_grid(np.float32(matrix))
+    within = {"hidden->hidden.syn": np.float32(whole * quantum)} if within is None else within
     projections = [
-        be.Projection(given, hidden, weights["given->hidden.syn"], into="syn"),
-        be.Projection(hidden, hidden, weights["hidden->hidden.syn"], into="syn", delay=delay),
-        be.Projection(hidden, out, weights["hidden->out.syn"], into="syn"),
+        be.Projection(given, hidden, np.float32(first), into="syn"),
+        *(be.Projection(hidden, hidden, how, into="syn", delay=delay, name=name) for name, how in within.items()),
+        be.Projection(hidden, out, np.float32(last), into="syn"),
     ]
     sim = be.Network([given, hidden, out], projections, dt=1.0).build(seed=0, backend="jax")
-    return sim, {name: jnp.asarray(x.reshape(-1)) for name, x in weights.items()}
+    return sim, {name: jnp.asarray(x) for name, x in sim.params.items() if name in [p.name for p in projections]}
 
 
 def loss_of(sim):
@@ -73,6 +73,11 @@ def loss_of(sim):
 @pytest.mark.parametrize("delay", [1.0, pytest.param(2.0, marks=pytest.mark.thorough)])
 def test_gradients_of_a_batch_are_those_of_plain_jax(monkeypatch, delay):
     sim, weights = network(delay)
+    _compare(monkeypatch, sim, weights)
+
+
+def _compare(monkeypatch, sim, weights):
+    """Compare values and gradients of a batch with those of plain JAX."""
     xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
     gradient = jax.jit(jax.value_and_grad(loss_of(sim), (0, 1)))
     expected = gradient(weights, jnp.float32(0.9), xs)
@@ -90,6 +95,48 @@ def test_gradients_of_a_batch_are_those_of_plain_jax(monkeypatch, delay):
     for one, other in zip(jax.tree.leaves(found[1]), jax.tree.leaves(expected[1]), strict=True):
         assert one_minus_cosine(one, other) < 1e-6
         np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
+
+
+def some(share, std, r):
+    """Return a matrix with some synapses, of whole numbers of 2^-12."""
+    return np.float32(np.round(r.normal(0, std, (40, 40)) * 4096) / 4096 * (r.random((40, 40)) < share))
+
+
+OTHERS = [["sparse"], ["parallel", "whole"]]
+SEVERAL = {
+    "sparse": some(0.1, 0.4, np.random.default_rng(5)),
+    "parallel": be.connect.out_degree(6, weight=0.125),  # of which some synapses have the same ends
+    "whole": some(1.0, 0.05, np.random.default_rng(6)),
+}
+
+
+@pytest.mark.parametrize("left_out", [[], [*SEVERAL], *(pytest.param(x, marks=pytest.mark.thorough) for x in OTHERS)])
+def test_several_projections_that_arrive_together_are_one_matrix(monkeypatch, left_out):
+    """Also few synapses, parallel ones, one weight for all, and weights that are not given, which are constants."""
+    sim, weights = network(within=SEVERAL)
+    assert weights["parallel"].size == 1
+    pairs = [sim.plan.synapses[1 + k] for k in range(3)]
+    assert len(pairs[1].targets) == 240
+    assert len({*zip(np.repeat(np.arange(40), np.diff(pairs[1].starts)), pairs[1].targets, strict=True)}) < 240
+    _compare(monkeypatch, sim, {name: x for name, x in weights.items() if name not in left_out})
+
+
+@pytest.mark.parametrize("weight", [0.03, -0.1])
+def test_weights_of_the_plan_have_the_sums_of_plain_jax(monkeypatch, weight):
+    """They are whole numbers of its quantum, which need not be a power of two."""
+    sim, _ = network(within={"fixed": be.connect.out_degree(9, weight=weight)})
+    xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
+
+    def run(xs):
+        record = ["hidden.v", "hidden.spikes"]
+        return jax.vmap(lambda x: be.simulate(sim, sim.state, {}, STEPS, {"given.given": x}, record)[1])(xs)
+
+    expected = jax.jit(run)(xs)
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(PretendGpu(2))))
+    found = jax.jit(run)(xs)
+    assert 0.02 < np.mean(found["hidden.spikes"]) < 0.7
+    for name, x in expected.items():
+        np.testing.assert_array_equal(found[name], x)
 
 
 @pytest.mark.thorough
@@ -136,15 +183,19 @@ ROUNDED = "backward, they, adjoints and stored margins have 11 bits"
 def test_words_say_how_kernels_round_and_what_they_do_not_have():
     whole, sparse = be.connect.all_to_all(weight=0.1), be.connect.prob(0.01, weight=0.1)
     lines = said(("a", "a", whole, 1.0), ("a", "b", whole, 1.0))
-    assert lines[0].startswith(
+    assert lines[0] == (
         "training: a in native code; forward, the weights of a->a.syn are rounded to 15 bits of the largest, in two "
-        f"planes of s8, so that sums are exact; {ROUNDED}; in plain JAX if the weights of a->a.syn are not in params"
+        f"planes of s8, so that sums are exact; {ROUNDED}"
     )
     assert lines[1] == "training: b in native code; backward, stored margins have 11 bits"
     for projections, why in (
         ([("a", "b", whole, 1.0), ("b", "a", whole, 1.0)], "a, b project to each other, and a kernel has one"),
-        ([("a", "a", sparse, 1.0)], "a->a.syn is sparse, and kernels multiply with whole matrices"),
-        ([("a", "a", whole, be.uniform(1, 5))], "a->a.syn has several delays, and a kernel has one"),
-        ([("a", "a", whole, 1.0), ("a", "a", whole, 2.0)], "the population has several projections to itself"),
+        ([("a", "a", whole, be.uniform(1, 5))], "a->a.syn arrive after several delays, and a kernel has one"),
+        (
+            [("a", "a", whole, 1.0), ("a", "a", whole, 2.0)],
+            "a->a.syn, a->a.syn#2 arrive after several delays, and a kernel has one",
+        ),
     ):
         assert f" in plain JAX, because {why}" in said(*projections, sizes=(300, 300))[0]
+    [line, _] = said(("a", "a", sparse, 1.0), sizes=(5000, 3))
+    assert "the weights of a->a.syn, between 5000 neurons, are more than a cluster of blocks has room for" in line

@@ -35,6 +35,7 @@ class CpuLoops:
 
     title = "numba"
     shares = True
+    matrices = False
 
     def refusal(self, cells: Cells) -> str:
         """Say what these loops cannot run: nothing."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from .calls import Kernels, residuals
 from .device import Device, gpu
 from .layer import Layer
 from .runner import Inputs, Outputs, Saved, backward, forward
+from .weights import LARGEST
 
 __all__ = ["GpuKernels"]
 
@@ -40,36 +42,34 @@ class GpuKernels:
 
     title = "cuda"
     shares = False
+    matrices = True
 
     def refusal(self, cells: Cells) -> str:
         """Say what the kernels cannot run; nothing if they can run it."""
         if len(cells.cells) > 1:
             names = named([cell.population.name for cell in cells.cells])
             return f"{names} project to each other, and a kernel has one population"
-        if len(cells.products) > 1:
-            names = named([one.about.name for one in cells.products])
-            return f"the population has several projections to itself, {names}, and a kernel has one"
-        for one in cells.products:
-            name = one.about.name
-            if not one.given:
-                return f"the weights of {name} are not in params, so their sums are whole numbers of quanta"
-            if not one.delayed_alike:
-                return f"{name} has several delays, and a kernel has one"
-            if not one.dense:
-                return f"{name} is sparse, and kernels multiply with whole matrices"
+        names = _names(cells)
+        if len({one.place for one in cells.products}) > 1:
+            return f"{names} arrive at several receptors, and a kernel has one"
+        if len({delay for one in cells.products for delay in one.about.delays}) > 1:
+            return f"{names} arrive after several delays, and a kernel has one"
+        if cells.products:
             kernels = Kernels(_layer(cells, [False] * len(cells.cells[0].params), fed=()), 1, self._device)
             if kernels.fitting("forward") is None or kernels.fitting("backward") is None:
-                return f"{name} is between {one.neurons} neurons, for whose weights a cluster of blocks has no room"
+                neurons = cells.cells[0].size
+                return (
+                    f"the weights of {names}, between {neurons} neurons, are more than a cluster of blocks has room for"
+                )
         return ""
 
     def rounding(self, cells: Cells) -> str:
         """Say how weights are rounded forward, and adjoints backward; nothing if they are not."""
         if not cells.products:
             return "backward, stored margins have 11 bits"
-        names = named([one.about.name for one in cells.products])
         return (
-            f"forward, the weights of {names} are rounded to 15 bits of the largest, in two planes of s8, so that sums "
-            "are exact; backward, they, adjoints and stored margins have 11 bits"
+            f"forward, the weights of {_names(cells)} are rounded to 15 bits of the largest, in two planes of s8, so "
+            "that sums are exact; backward, they, adjoints and stored margins have 11 bits"
         )
 
     @property
@@ -107,12 +107,14 @@ class GpuKernels:
 
     def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         [cell] = cells.cells
-        fed = [k for k, key in enumerate(cell.receptors) if f"c0_{key}" in given]
+        fed = [k for k, key in enumerate(cell.receptors) if f"c0_{key}" in given or f"h0_{key}" in given]
         layer = _layer(cells, _own(cell, given), fed=fed or [0])
         each, keys = _each(size, given), list(cell.receptors)
-        currents = [each(f"c0_{keys[k]}") for k in fed] or [jnp.zeros((size, steps, cell.size), np.float32)]
+        currents = [_current(cell, keys[k], given, each) for k in fed]
+        currents = currents or [jnp.zeros((size, steps, cell.size), np.float32)]
         states = [each(f"x0_{key}") for key in cell.states]
-        inputs = Inputs(currents, _matrix(cells, given), states, _params(cell, given), _random(cell, each))
+        weights, quantum = _weights(cells, given)
+        inputs = Inputs(currents, weights, states, _params(cell, given), _random(cell, each), quantum)
         outputs, saved = forward(layer, self._device, inputs)
         spikes = outputs.spikes
         found = {"z0": jnp.where(each("fine")[..., None], spikes, jnp.nan) if "fine" in given else spikes}
@@ -129,8 +131,8 @@ class GpuKernels:
         layer = _layer(cells, _own(cell, given), fed=fed, shown=shown, answered="dz0" in given)
         each, count = _each(size, given), len(layer.kept)
         stored = [each(f"r0_{k}") for k in range(count + len(layer.flags))]
-        params, random = _params(cell, given), _random(cell, each)
-        saved = Saved(stored[:count], stored[count:], _matrix(cells, given), params, random)
+        weights, quantum = _weights(cells, given)
+        saved = Saved(stored[:count], stored[count:], weights, _params(cell, given), _random(cell, each), quantum)
         nothing = jnp.zeros((size, cell.size), np.float32)
         cotangents = Outputs(
             each("dz0") if layer.answered else None,
@@ -170,8 +172,35 @@ def _each(size: int, given: Arrays) -> Callable[[str], Array]:
     return each
 
 
-def _matrix(cells: Cells, given: Arrays) -> Array | None:
-    return cells.products[0].matrix(given["w0"][0])[0] if cells.products else None
+def _current(cell: Cell, key: str, given: Arrays, each: Callable[[str], Array]) -> Array:
+    """Return all that arrives at a receptor from outside: floats, and whole numbers of quanta."""
+    floats = [each(f"c0_{key}")] if f"c0_{key}" in given else []
+    whole = [each(f"h0_{key}").astype(np.float32) * cell.population.quanta[key]] if f"h0_{key}" in given else []
+    return functools.reduce(jnp.add, [*whole, *floats])
+
+
+def _names(cells: Cells) -> str:
+    return named([one.about.name for one in cells.products])
+
+
+def _weights(cells: Cells, given: Arrays) -> tuple[Array | None, Array | None]:
+    """Return the sum of all weights as a matrix (sources, neurons), and what they are whole numbers of, if known.
+
+    Those of the plan are whole numbers of its quantum, whose sums are exact unless they are too large or others, which
+    are given, are added to them.
+    """
+    if not cells.products:
+        return None, None
+    given_ones = [one.matrix(given[f"w{j}"][0])[0] for j, one in enumerate(cells.products) if one.given]
+    of_plan = [one.matrix(one.synapses.weights.astype(np.int64))[0] for one in cells.products if not one.given]
+    if not of_plan:
+        return functools.reduce(jnp.add, given_ones), None
+    quantum = next(one.quantum for one in cells.products if not one.given)
+    whole = functools.reduce(np.add, of_plan)
+    matrix = jnp.asarray(whole.astype(np.float32) * quantum)
+    if not given_ones and np.abs(whole).max() <= LARGEST:
+        return matrix, jnp.asarray(quantum)
+    return functools.reduce(jnp.add, given_ones, matrix), None
 
 
 def _params(cell: Cell, given: Arrays) -> list[Array]:

@@ -32,7 +32,7 @@ class Inputs:
     `currents` (batch, steps, neurons) arrive at the receptors that are fed; `weights` (neurons, neurons), by source and
     target, are those of its own projection, None if it has none; `states` are (batch, neurons); `params` () or
     (neurons,). `random` (batch, 3) are the first step and the two keys of random numbers, as uint32; None if the rule
-    draws none.
+    draws none. Weights are rounded to whole numbers of `quantum` (), or of one that suits them if it is None.
     """
 
     currents: Sequence[Array]
@@ -40,6 +40,7 @@ class Inputs:
     states: Sequence[Array]
     params: Sequence[Array]
     random: Array | None = None
+    quantum: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -65,6 +66,11 @@ class Saved:
     weights: Array | None
     params: Sequence[Array]
     random: Array | None
+    quantum: Array | None
+
+
+def _quantum(weights: Array, quantum: Array | None) -> Array:
+    return quantum_of(weights) if quantum is None else quantum
 
 
 def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Saved]:
@@ -80,7 +86,7 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
     if inputs.random is not None:
         operands["random", 0] = inputs.random
     if c.has_product:
-        quantum = quantum_of(inputs.weights)
+        quantum = _quantum(inputs.weights, inputs.quantum)
         operands["weights", 0] = forward_weights(inputs.weights, quantum, kernels.shape("forward"))
         operands["quantum", 0] = quantum.reshape(1)
     found = kernels.forward(steps, operands)
@@ -89,7 +95,7 @@ def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Save
     flags = [found["flags", k] for k in range(len(c.flags))]
     kept = [found["kept", k] for k in range(len(c.kept))]
     outputs = Outputs(found["spikes", 0], shown, states)
-    return outputs, Saved(kept, flags, inputs.weights, inputs.params, inputs.random)
+    return outputs, Saved(kept, flags, inputs.weights, inputs.params, inputs.random, inputs.quantum)
 
 
 def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs, steps: int) -> Inputs:
@@ -116,7 +122,7 @@ def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs, st
         largest = [jnp.max(jnp.abs(x)) for x in (*of_spikes, *of_shown, *of_states, jnp.float32(0))]
         scale = _ROOM / power_of_two(jnp.max(jnp.stack(largest)))
         of_weights = power_of_two(jnp.max(jnp.abs(jnp.asarray(saved.weights))))
-        quantum, shape = quantum_of(saved.weights), kernels.shape("backward")
+        quantum, shape = _quantum(saved.weights, saved.quantum), kernels.shape("backward")
         operands["weights", 0] = backward_weights(saved.weights, quantum, 1 / of_weights, shape)
     operands["scales", 0] = jnp.stack([scale, 1 / scale, of_weights])
     found = kernels.backward(steps, operands)

@@ -11,12 +11,13 @@ import numpy as np
 
 from .shape import Shape
 
-__all__ = ["backward_weights", "forward_weights", "power_of_two", "product", "quantum_of"]
+__all__ = ["LARGEST", "backward_weights", "forward_weights", "power_of_two", "product", "quantum_of"]
 
 Array = Any
 
 _BITS = 14  # of the magnitude of a weight, in quanta
 _LOW = 7  # of them in the lower plane
+LARGEST = 2**_BITS - 1  # in quanta
 _SMALLEST = 2.0**-100
 
 
@@ -30,7 +31,7 @@ def quantum_of(weights: Array) -> Array:
     """Return the smallest power of two of which all weights are at most 16383: float32, NaN if any is not finite."""
     largest = jnp.max(jnp.abs(weights))
     quantum = power_of_two(largest) * 2.0**-_BITS
-    return jnp.where(jnp.round(largest / quantum) < 2**_BITS, quantum, 2 * quantum)
+    return jnp.where(jnp.round(largest / quantum) <= LARGEST, quantum, 2 * quantum)
 
 
 def _padded(weights: Array, shape: Shape) -> Array:
