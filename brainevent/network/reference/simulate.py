@@ -92,10 +92,9 @@ def simulate(
     same receptor is in `params`. Under `jax.vmap`, weights of several networks are stored once for each network. What
     native code lacks runs in plain JAX: plastic synapses, populations of float64, those with couplings, rules without
     an adjoint, such as those whose spikes have values, `spike_times`; on a GPU also populations that project to each
-    other, or to themselves with several delays or at several receptors, and those that are too large for a cluster of
-    blocks. `Simulation.report` says which populations these are, and why. Take `jax.jit(jax.grad(f))` instead of
-    `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative, and with known weights, runs the
-    code of `run`, and raises when it is differentiated.
+    other or to themselves and are too large for a cluster of blocks. `Simulation.report` says which populations these
+    are, and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced
+    without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

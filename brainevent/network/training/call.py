@@ -55,8 +55,11 @@ class Engine(Protocol):
     shares: bool
     matrices: bool
 
-    def refusal(self, cells: Cells) -> str:
-        """Say what it cannot run; nothing if it can run it."""
+    def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
+        """Say what it cannot run; nothing if it can run it.
+
+        Unless synapses are `drawn`, none are made for this, and the delays that they may have count as theirs.
+        """
 
     def rounding(self, cells: Cells) -> str:
         """Say how weights, and numbers of the steps back, are rounded; nothing if they have all bits of float32."""

@@ -37,7 +37,7 @@ class CpuLoops:
     shares = True
     matrices = False
 
-    def refusal(self, cells: Cells) -> str:
+    def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
         """Say what these loops cannot run: nothing."""
         return ""
 
