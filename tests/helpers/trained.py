@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that are trained, and the same steps by the interpreter and by JAX."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from brainevent.network.surrogate import fast_sigmoid
-from brainevent.network.training.gpu.layer import Layer
-from brainevent.network.training.gpu.runner import Inputs, Outputs, run_layer
-from brainevent.network.training.gpu.weights import quantum_of
+from brainevent.network.training.gpu.layer import Layer, Layers, Link
+from brainevent.network.training.gpu.runner import Given, Outputs, Weights, backward, forward
+from brainevent.network.training.gpu.weights import quanta_of
 from brainevent.scalar.adjoint import adjoint_of
 from brainevent.scalar.interpret import interpret
 from brainevent.scalar.margin import as_events, with_margin
@@ -45,6 +47,12 @@ def noisy(s, arriving, p, random):
     return s.replace(v=jnp.where(spike, 0.0, v)), spike
 
 
+def steep(s, arriving, p):
+    v = s.v * p.keep + arriving.syn + p.gain * arriving.other
+    spike = v > 1
+    return s.replace(v=jnp.where(spike, 0.0, v)), spike
+
+
 def readout(s, arriving, p):
     v = s.v * p.keep + arriving.syn
     return s.replace(v=v), v > jnp.inf
@@ -56,144 +64,237 @@ RULES = {  # states, receptors, parameters: arrays are each neuron's own
                {"keep": 0.9, "threshold": [1.0], "beta": 0.5, "slow": [0.97], "jump": 0.1}),
     synapse: ({"v": 0.0, "i": 0.0, "pause": 0}, ["other", "syn"], {"tau_s": 5.0, "tau": [4.0]}),
     noisy: ({"v": 0.0}, ["syn"], {"keep": 0.9}),
+    steep: ({"v": 0.0}, ["other", "syn"], {"keep": 0.9, "gain": 2.0**30}),
     readout: ({"v": 0.0}, ["syn"], {"keep": [0.9]}),
 }  # fmt: skip
 
 
-def layer_of(rule, neurons, *, into="syn", delay=1, shown=(), wanted=None, surrogate=SURROGATE):
-    """Return a layer of a rule of `RULES`."""
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What layers run with: each one its own, and the weights of each link."""
+
+    layers: list[Any]
+    weights: list[Any]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def run_layers(layers, device, inputs):
+    """Return what all steps result in, by layer."""
+    return forward(layers, device, inputs.layers, _unrounded(inputs))[0]
+
+
+def _unrounded(inputs):
+    return Weights(inputs.weights, [None] * len(inputs.weights))
+
+
+def _run_forward(layers, device, inputs):
+    outputs, saved = forward(layers, device, inputs.layers, _unrounded(inputs))
+    return outputs, (saved, _unrounded(inputs), [out.spikes for out in outputs])
+
+
+def _run_backward(layers, device, stored, cotangents):
+    """Of weights, cotangents are products of spikes and of what arrives some steps later."""
+    saved, weights, spikes = stored
+    found = backward(layers, device, saved, weights, cotangents, spikes[0].shape[1])
+    of_links = []
+    for link in layers.links:
+        arriving = found[link.target].currents[layers.layers[link.target].fed.index(link.into)]
+        before = spikes[link.source][:, : arriving.shape[1] - link.delay]
+        of_links.append(jnp.einsum("btm,btn->mn", before, arriving[:, link.delay :], precision="highest"))
+    of_layers = []
+    for layer, one, own in zip(layers.layers, found, saved, strict=True):
+        params = [
+            None if sums is None else sums.sum((0,) if of_each else (0, 1)).reshape(jnp.shape(x))
+            for sums, x, of_each in zip(one.params, own.params, layer.per_neuron, strict=True)
+        ]
+        of_layers.append(replace(one, params=params))
+    return (Inputs(of_layers, of_links),)
+
+
+run_layers.defvjp(_run_forward, _run_backward)
+
+
+def layer_of(rule, neurons, *, into="syn", delay=1, **how):
+    """Return a population of a rule of `RULES`, with one projection to itself; None: with none."""
+    return layers_of([(rule, neurons, how)], [] if into is None else [(0, 0, into, delay)])
+
+
+def layers_of(populations, links):
+    """Return populations: a rule, neurons and more; and links between them by their places, a receptor and a delay."""
+    receptors = [RULES[rule][1] for rule, *_ in populations]
+    made = tuple(Link(a, b, receptors[b].index(into), delay) for a, b, into, delay in links)
+    layers = []
+    for place, (rule, neurons, how) in enumerate(populations):
+        into = {link.into for link in made if link.target == place}
+        layers.append(_layer(rule, neurons, tuple(sorted(into)), f"p{place}", **how))
+    return Layers(tuple(layers), made)
+
+
+def _layer(rule, neurons, into, name, *, shown=(), wanted=None, surrogate=SURROGATE):
     state, receptors, params = RULES[rule]
     traced = trace(rule, state, receptors, {key: np.ravel(value)[0] for key, value in params.items()})
     return Layer(
         traced,
-        adjoint_of(traced, surrogate, wanted, rounded=True),
+        adjoint_of(traced, surrogate, wanted, rounded=True, name=name),
         neurons,
         fed=tuple(range(len(receptors))),
-        into=None if into is None else receptors.index(into),
-        delay=delay,
+        into=into,
         shown=tuple(list(state).index(name) for name in shown),
         per_neuron=tuple(isinstance(value, list) for value in params.values()),
         rounded=True,
     )
 
 
-def inputs_of(layer, steps, batch, seed=0, drive=0.35, strength=0.5):
+def inputs_of(layers, steps, batch, seed=0, drive=0.35, strength=0.5):
     """Return inputs such that some neurons spike."""
     r = np.random.default_rng(seed)
-    n = layer.neurons
-    currents = [np.float32(r.normal(0.1, drive, (batch, steps, n))) for _ in layer.fed]
-    weights = np.float32(r.normal(0, strength / np.sqrt(n), (n, n))) if layer.has_product else None
-    _, _, params = RULES[layer.traced.function]
-    states = [
-        r.integers(0, 2, (batch, n)).astype(np.int32)
-        if name.dtype == "int32"
-        else np.float32(r.random((batch, n)) * 0.5)
-        for name in layer.states
-    ]
-    values = [
-        np.float32(np.ravel(value)[0] * (r.uniform(0.95, 1.02, n) if own else 1))
-        for value, own in zip(params.values(), layer.per_neuron, strict=True)
-    ]
-    random = np.uint32(r.integers(0, 2**32, (batch, 3))) if layer.traced.random else None
-    return Inputs(currents, weights, states, values, random)
+    found = []
+    for layer in layers.layers:
+        n = layer.neurons
+        currents = [np.float32(r.normal(0.1, drive, (batch, steps, n))) for _ in layer.fed]
+        _, _, params = RULES[layer.traced.function]
+        states = [
+            r.integers(0, 2, (batch, n)).astype(np.int32)
+            if name.dtype == "int32"
+            else np.float32(r.random((batch, n)) * 0.5)
+            for name in layer.states
+        ]
+        values = [
+            np.float32(np.ravel(value)[0] * (r.uniform(0.95, 1.02, n) if own else 1))
+            for value, own in zip(params.values(), layer.per_neuron, strict=True)
+        ]
+        random = np.uint32(r.integers(0, 2**32, (batch, 3))) if layer.traced.random else None
+        found.append(Given(currents, states, values, random))
+    sizes = [(layers.layers[link.source].neurons, layers.layers[link.target].neurons) for link in layers.links]
+    return Inputs(found, [np.float32(r.normal(0, strength / np.sqrt(n), (n, m))) for n, m in sizes])
 
 
-def cotangents_of(layer, inputs, seed=1):
+def cotangents_of(layers, inputs, seed=1):
     """Return cotangents of outputs: random floats, and none for integers."""
     r = np.random.default_rng(seed)
-    batch, steps, n = inputs.currents[0].shape
+    batch, steps, _ = inputs.layers[0].currents[0].shape
 
     def some(dtype, *shape):
         return np.float32(r.normal(0, 1e-3, shape)) if dtype == "float32" else np.zeros(shape, jax.dtypes.float0)
 
-    shown = [some(layer.states[place].dtype, batch, steps, n) for place in layer.shown]
-    states = [some(name.dtype, batch, n) for name in layer.states]
-    return Outputs(some("float32", batch, steps, n), shown, states)
+    found = []
+    for layer in layers.layers:
+        n = layer.neurons
+        shown = [some(layer.states[place].dtype, batch, steps, n) for place in layer.shown]
+        states = [some(name.dtype, batch, n) for name in layer.states]
+        found.append(Outputs(some("float32", batch, steps, n), shown, states))
+    return found
 
 
-def on_grid(weights):
-    """Return weights that are whole numbers of their quantum."""
-    quantum = np.float32(quantum_of(weights))
-    return np.round(weights / quantum), quantum
+def on_grid(layers, weights):
+    """Return weights that are whole numbers of their quanta, and these, by link."""
+    quanta = [np.float32(x) for x in quanta_of(layers, weights, [None] * len(weights))]
+    return [np.round(x / quantum) for x, quantum in zip(weights, quanta, strict=True)], quanta
 
 
-def _random(layer, inputs, t):
+def _random(layer, given, t):
     """Return what random numbers of all neurons in a step follow from."""
-    if inputs.random is None:
+    if given.random is None:
         return []
-    batch, n = len(inputs.random), layer.neurons
-    first, *keys = (jnp.repeat(column, n) for column in jnp.asarray(inputs.random).T)
+    batch, n = len(given.random), layer.neurons
+    first, *keys = (jnp.repeat(column, n) for column in jnp.asarray(given.random).T)
     return [jnp.tile(jnp.arange(n, dtype=np.uint32), batch), first + t, *keys]
 
 
-def interpreted(layer, inputs):
-    """Run a layer by the interpreter, with sums of whole numbers."""
-    c = layer
-    batch, steps, n = inputs.currents[0].shape
-    params = [np.broadcast_to(value, (batch, n)).reshape(-1) for value in inputs.params]
-    states = [np.reshape(x, -1) for x in inputs.states]
-    whole, quantum = on_grid(inputs.weights) if c.has_product else (None, None)
-    spikes, shown = np.zeros((batch, steps, n), np.float32), [[] for _ in c.shown]
+def interpreted(layers, inputs):
+    """Run layers by the interpreter, with sums of whole numbers."""
+    batch, steps, _ = inputs.layers[0].currents[0].shape
+    whole, quanta = on_grid(layers, inputs.weights)
+    states = [[np.reshape(x, -1) for x in given.states] for given in inputs.layers]
+    spikes = [np.zeros((batch, steps, layer.neurons), np.float32) for layer in layers.layers]
+    shown = [[[] for _ in layer.shown] for layer in layers.layers]
     for t in range(steps):
-        arriving = [np.zeros(batch * n, np.float32) for _ in c.receptors]
-        for k, place in enumerate(c.fed):
-            arriving[place] = np.float32(inputs.currents[k][:, t]).reshape(-1)
-        if c.has_product and t >= c.delay:
-            sums = np.float32(np.float64(spikes[:, t - c.delay]) @ whole).reshape(-1)
-            arriving[c.into] = arriving[c.into] + sums * quantum
-        found = interpret(c.adjoint.forward, [*states, *arriving, *params, *_random(c, inputs, np.uint32(t))])
-        states = found[: len(states)]
-        spikes[:, t] = found[len(states)].reshape(batch, n)
-        for k, place in enumerate(c.shown):
-            shown[k].append(states[place].reshape(batch, n))
-    return Outputs(spikes, [np.stack(x, 1) for x in shown], [x.reshape(batch, n) for x in states])
-
-
-def in_jax(layer, inputs, surrogate=SURROGATE):
-    """Run a layer as a scan, with weights that are on the grid already: what JAX differentiates."""
-    c = layer
-    flat = flat_rule(c.traced.function, c.traced)
-    batch, steps, n = inputs.currents[0].shape
-    params = [
-        jnp.broadcast_to(value if k in c.wanted else jax.lax.stop_gradient(value), (batch, n))
-        for k, value in enumerate(inputs.params)
+        for place, (c, given) in enumerate(zip(layers.layers, inputs.layers, strict=True)):
+            n = c.neurons
+            params = [np.broadcast_to(value, (batch, n)).reshape(-1) for value in given.params]
+            arriving = [np.zeros(batch * n, np.float32) for _ in c.receptors]
+            for k, receptor in enumerate(c.fed):
+                arriving[receptor] = np.float32(given.currents[k][:, t]).reshape(-1)
+            for receptor in c.into:
+                sums = np.zeros((batch, n))
+                for link, matrix, q in zip(layers.links, whole, quanta, strict=True):
+                    if (link.target, link.into) == (place, receptor):
+                        quantum = q
+                        if t >= link.delay:
+                            sums += np.float64(spikes[link.source][:, t - link.delay]) @ matrix
+                arriving[receptor] = arriving[receptor] + np.float32(sums).reshape(-1) * quantum
+            random = _random(c, given, np.uint32(t))
+            found = interpret(c.adjoint.forward, [*states[place], *arriving, *params, *random])
+            states[place] = found[: len(states[place])]
+            spikes[place][:, t] = found[len(states[place])].reshape(batch, n)
+            for k, of in enumerate(c.shown):
+                shown[place][k].append(states[place][of].reshape(batch, n))
+    return [
+        Outputs(spikes[k], [np.stack(x, 1) for x in shown[k]], [x.reshape(batch, -1) for x in states[k]])
+        for k in range(len(spikes))
     ]
 
-    def one(*scalars):
-        if not c.adjoint.spiking:
-            *new, spike = flat(*scalars)
-            return *new, spike.astype(np.float32)
-        (*new, spike), margin, gate = with_margin(flat)(*scalars)
-        return *new, as_events(surrogate, spike, margin, gate)
+
+def in_jax(layers, inputs, surrogate=SURROGATE):
+    """Run layers as a scan, with weights that are on the grid already: what JAX differentiates."""
+    batch, steps, _ = inputs.layers[0].currents[0].shape
+
+    def one_of(c):
+        flat = flat_rule(c.traced.function, c.traced)
+
+        def one(*scalars):
+            if not c.adjoint.spiking:
+                *new, spike = flat(*scalars)
+                return *new, spike.astype(np.float32)
+            (*new, spike), margin, gate = with_margin(flat)(*scalars)
+            return *new, as_events(surrogate, spike, margin, gate)
+
+        return jax.vmap(jax.vmap(one))
+
+    def stepped(place, states, before, t, currents):
+        c, given = layers.layers[place], inputs.layers[place]
+        n = c.neurons
+        params = [
+            jnp.broadcast_to(value if k in c.wanted else jax.lax.stop_gradient(value), (batch, n))
+            for k, value in enumerate(given.params)
+        ]
+        arriving = [jnp.zeros((batch, n)) for _ in c.receptors]
+        for k, receptor in enumerate(c.fed):
+            arriving[receptor] = currents[k]
+        for link, weights in zip(layers.links, inputs.weights, strict=True):
+            if link.target == place:
+                sent = jnp.dot(before[link.source][link.delay - 1], weights, precision="highest")
+                arriving[link.into] = arriving[link.into] + sent
+        drawn = [x.reshape(batch, n) for x in _random(c, given, t)]
+        *new, spikes = one_of(c)(*states, *arriving, *params, *drawn)
+        return tuple(new), spikes, [new[of] for of in c.shown]
 
     def step(carry, turn):
         (states, before), (t, currents) = carry, turn
-        arriving = [jnp.zeros((batch, n)) for _ in c.receptors]
-        for k, place in enumerate(c.fed):
-            arriving[place] = currents[k]
-        if c.has_product:
-            arriving[c.into] = arriving[c.into] + jnp.dot(before[0], inputs.weights, precision="highest")
-        drawn = [x.reshape(batch, n) for x in _random(c, inputs, t)]
-        *new, spikes = jax.vmap(jax.vmap(one))(*states, *arriving, *params, *drawn)
-        before = (*before[1:], spikes) if c.has_product else before
-        return (tuple(new), before), (spikes, [new[place] for place in c.shown])
+        places = range(len(layers.layers))
+        found = [stepped(k, states[k], before, t, currents[k]) for k in places]
+        before = tuple((spikes, *past[:-1]) for (_, spikes, _), past in zip(found, before, strict=True))
+        return (tuple(new for new, *_ in found), before), [(spikes, shown) for _, spikes, shown in found]
 
-    start = tuple(inputs.states), tuple(jnp.zeros((batch, n)) for _ in range(c.delay if c.has_product else 0))
-    (states, _), (spikes, shown) = jax.lax.scan(
-        step, start, (jnp.arange(steps, dtype=np.uint32), [x.swapaxes(0, 1) for x in inputs.currents])
-    )
-    return Outputs(spikes.swapaxes(0, 1), [x.swapaxes(0, 1) for x in shown], list(states))
+    past = tuple(tuple(jnp.zeros((batch, c.neurons)) for _ in range(layers.delay)) for c in layers.layers)
+    start = tuple(tuple(given.states) for given in inputs.layers), past
+    currents = [[x.swapaxes(0, 1) for x in given.currents] for given in inputs.layers]
+    (states, _), rows = jax.lax.scan(step, start, (jnp.arange(steps, dtype=np.uint32), currents))
+    return [
+        Outputs(spikes.swapaxes(0, 1), [x.swapaxes(0, 1) for x in shown], list(last))
+        for (spikes, shown), last in zip(rows, states, strict=True)
+    ]
 
 
-def differences(layer, device, inputs, cotangents, surrogate=SURROGATE):
-    """Run a layer, and return outputs and their expected values; and 1 - cosine of its cotangents with those of JAX."""
+def differences(layers, device, inputs, cotangents, surrogate=SURROGATE):
+    """Run layers, and return outputs and their expected values; and 1 - cosine of cotangents with those of JAX."""
     given = jax.tree.map(jnp.asarray, inputs)
-    if layer.has_product:
-        whole, quantum = on_grid(inputs.weights)
-        given = replace(given, weights=jnp.float32(whole * quantum))
-    found, pull = jax.vjp(jax.jit(lambda inputs: run_layer(layer, device, inputs)), given)
+    exact = [jnp.float32(x * q) for x, q in zip(*on_grid(layers, inputs.weights), strict=True)]
+    given = replace(given, weights=exact)
+    found, pull = jax.vjp(jax.jit(lambda inputs: run_layers(layers, device, inputs)), given)
     with jax.default_matmul_precision("highest"):
-        expected, expected_pull = jax.vjp(jax.jit(lambda inputs: in_jax(layer, inputs, surrogate)), given)
+        expected, expected_pull = jax.vjp(jax.jit(lambda inputs: in_jax(layers, inputs, surrogate)), given)
         wanted = expected_pull(cotangents)[0]
     angles = {
         jax.tree_util.keystr(path): one_minus_cosine(a, b)

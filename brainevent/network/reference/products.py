@@ -78,6 +78,7 @@ class Product:
         times: What multiplies spikes (steps, sources) with a given matrix (sources, neurons), for steps that are some
             number later; None: `jnp.matmul`.
         graded: Whether spikes are values: products with whole numbers of quanta are then rounded to such.
+        as_matrix: Whether weights are a matrix also where there are few synapses.
     """
 
     about: ProjectionPlan
@@ -89,6 +90,7 @@ class Product:
     whole: str
     times: Callable[[Array, Array, int], Array] | None = None
     graded: bool = False
+    as_matrix: bool = False
 
     @cached_property
     def synapses(self) -> SynapsePlan:
@@ -132,7 +134,7 @@ class Product:
     def dense(self) -> bool:
         """Whether weights are a matrix (delays, sources, neurons) for products; else each synapse is visited."""
         elements = len(self.delays) * self.sources * self.neurons
-        few = elements <= max(_SMALL, _DENSE * self.about.entries)
+        few = self.as_matrix or elements <= max(_SMALL, _DENSE * self.about.entries)
         return few and elements < _INDICES and len(self.delays) <= _FEW
 
     @cached_property

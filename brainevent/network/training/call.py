@@ -48,13 +48,18 @@ class Engine(Protocol):
 
     Of all arrays the first axis is that of samples; arrays that all samples share have one row. If it `shares`, other
     numbers of rows that divide that of samples are possible, too: samples that follow each other then share a row.
+    If weights are `matrices`, so are the gradients from which those of few synapses are taken.
     """
 
     title: str
     shares: bool
+    matrices: bool
 
-    def refusal(self, cells: Cells) -> str:
-        """Say what it cannot run; nothing if it can run it."""
+    def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
+        """Say what it cannot run; nothing if it can run it.
+
+        Unless synapses are `drawn`, none are made for this, and the delays that they may have count as theirs.
+        """
 
     def rounding(self, cells: Cells) -> str:
         """Say how weights, and numbers of the steps back, are rounded; nothing if they have all bits of float32."""
@@ -176,7 +181,8 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
         if f"w{j}" in rates:
             label = f"t{cells.arriving(j)}"
             spikes = results[f"z{cells.place(one.about.source)}"]
-            sums = _sums(one, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
+            made = replace(one, as_matrix=call.engine.matrices)
+            sums = _sums(made, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
             if sums is not None:
                 if label in moved:
                     each = call.size is not None and label in batched

@@ -40,11 +40,11 @@ class NativeRunner:
         cells = cells_of(component, None)
         return _ran(cells, given, run_steps(self.engine, cells, steps, _operands(cells, given, steps)))
 
-    def refusal(self, component: Component) -> str:
-        """Say why a component runs in plain JAX; nothing if it runs natively."""
+    def refusal(self, component: Component, *, drawn: bool = True) -> str:
+        """Say why a component runs in plain JAX; nothing if it runs natively. See `Engine.refusal` for `drawn`."""
         if isinstance(component.surrogate, SpikeTimes):
             return "derivatives by the times of spikes are computed in plain JAX"
-        return refusal(component) or self.engine.refusal(cells_of(component, None))
+        return refusal(component) or self.engine.refusal(cells_of(component, None), drawn=drawn)
 
 
 def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:

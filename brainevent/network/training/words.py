@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -30,28 +29,24 @@ def training_in_words(plan: Plan, runner: Any) -> str:
         return "training: all in plain JAX"
     if plan.plastic:
         return "training, and all else of simulate: in plain JAX, because synapses are plastic"
-    names = [about.name for about in plan.projections]
     lines: dict[str, list[str]] = {}
-    for whole, given in zip(_parts(plan, ()), _parts(plan, names), strict=True):
-        lines.setdefault(_said(runner, given, whole), []).extend(p.name for p in given.populations)
+    for component in _parts(plan):
+        lines.setdefault(_said(runner, component), []).extend(p.name for p in component.populations)
     return "\n".join(f"training: {named(populations)} in {text}" for text, populations in lines.items())
 
 
-def _parts(plan: Plan, given: Collection[str]) -> list[Component]:
-    """Return components of which the weights of some projections are given, and of which nothing is recorded."""
-    of_plan = products(plan, given, dict.fromkeys(plan.receptors(), "int32"))
+def _parts(plan: Plan) -> list[Component]:
+    """Return components of which all weights are given, and of which nothing is recorded."""
+    of_plan = products(plan, [about.name for about in plan.projections], dict.fromkeys(plan.receptors(), "int32"))
     return parts_of(plan, of_plan, Outputs(plan, Wanted(), 1, np.uint32(0)), fast_sigmoid())
 
 
-def _said(runner: NativeRunner, given: Component, whole: Component) -> str:
-    """Say how a component is trained if the weights within it are given, and if they are not."""
-    if given.timeless:
+def _said(runner: NativeRunner, component: Component) -> str:
+    """Say how a component is trained."""
+    if component.timeless:
         return "plain JAX, for all steps at once, since no step depends on another one"
-    if why := runner.refusal(given):
-        return f"plain JAX, because {why}"
-    parts = ["native code"]
-    if rounding := runner.engine.rounding(cells_of(given, None)):
-        parts.append(rounding)
-    if why := runner.refusal(whole):
-        parts.append(f"in plain JAX if {why}")
-    return "; ".join(parts)
+    if why := runner.refusal(component, drawn=False):
+        alike = all(one.delayed_alike for one in component.products)
+        return f"plain JAX, because {why}" + ("" if alike else "; in native code if few of these delays occur")
+    rounding = runner.engine.rounding(cells_of(component, None))
+    return f"native code; {rounding}" if rounding else "native code"

@@ -13,16 +13,17 @@ from trained import (
     inputs_of,
     interpreted,
     layer_of,
+    layers_of,
     leaky,
     noisy,
     readout,
+    run_layers,
     synapse,
 )
 
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.gpu.device import gpu
 from brainevent.network.training.gpu.halves import times
-from brainevent.network.training.gpu.runner import run_layer
 
 pytestmark = pytest.mark.gpu
 
@@ -48,7 +49,40 @@ def test_steps_have_the_bits_of_the_interpreter_and_gradients_are_those_of_jax(r
     inputs = inputs_of(layer, 20, batch)
     found, expected, angles = differences(layer, gpu(), inputs, cotangents_of(layer, inputs))
     equal(found, interpreted(layer, inputs))
-    np.testing.assert_array_equal(found.spikes, expected.spikes)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.spikes, theirs.spikes)
+    assert max(angles.values()) < 1e-6, angles
+
+
+TOGETHER = {
+    "delays and receptors": ([(synapse, 200, {})], [(0, 0, "syn", 1), (0, 0, "other", 3), (0, 0, "syn", 2)], 20),
+    "five delays": ([(leaky, 512, {"wanted": []})], [(0, 0, "syn", delay) for delay in range(1, 6)], 64),
+    "two receptors": ([(synapse, 1024, {})], [(0, 0, "syn", 1), (0, 0, "other", 1)], 256),
+    "two populations": (
+        [(adaptive, 200, {"shown": ("v",)}), (synapse, 51, {"shown": ("pause", "i")})],
+        [(0, 1, "syn", 2), (1, 0, "syn", 1), (0, 0, "syn", 1), (1, 1, "other", 1)], 32,
+    ),
+    "excitation and inhibition": (
+        [(synapse, 768, {}), (synapse, 192, {})],
+        [(0, 0, "syn", 1), (0, 1, "syn", 1), (1, 0, "other", 1), (1, 1, "other", 1)], 256,
+    ),
+    "three populations": (
+        [(leaky, 150, {}), (noisy, 64, {"wanted": []}), (synapse, 70, {})],
+        [(0, 1, "syn", 1), (1, 2, "other", 3), (2, 0, "syn", 1), (2, 2, "syn", 2), (0, 0, "syn", 2)], 300,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_delays_receptors_and_populations_run_together(name):
+    populations, links, batch = TOGETHER[name]
+    layers = layers_of(populations, links)
+    inputs = inputs_of(layers, 20, batch, drive=0.6)
+    found, expected, angles = differences(layers, gpu(), inputs, cotangents_of(layers, inputs))
+    equal(found, interpreted(layers, inputs))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.spikes, theirs.spikes)
+        assert 0.01 < np.mean(ours.spikes) < 0.5
     assert max(angles.values()) < 1e-6, angles
 
 
@@ -57,7 +91,7 @@ def test_two_runs_have_the_same_bits(neurons, batch):
     layer = layer_of(adaptive, neurons)
     inputs = jax.tree.map(jnp.asarray, inputs_of(layer, 20, batch))
     cotangents = cotangents_of(layer, inputs)
-    runs = [jax.vjp(lambda inputs: run_layer(layer, gpu(), inputs), inputs)[1](cotangents) for _ in range(2)]
+    runs = [jax.vjp(lambda inputs: run_layers(layer, gpu(), inputs), inputs)[1](cotangents) for _ in range(2)]
     equal(*runs)
 
 
@@ -66,12 +100,13 @@ def test_adjoints_beyond_16_bits_become_nan():
     layer = layer_of(leaky, 256, surrogate=surrogate)
     inputs = inputs_of(layer, 80, 4, strength=1.5)
     given = jax.tree.map(jnp.asarray, inputs)
-    found = jax.vjp(lambda inputs: run_layer(layer, gpu(), inputs), given)[1](cotangents_of(layer, inputs))[0]
-    finite = np.isfinite(found.currents[0]).all((0, 2))
+    found = jax.vjp(lambda inputs: run_layers(layer, gpu(), inputs), given)[1](cotangents_of(layer, inputs))[0]
+    currents = found.layers[0].currents[0]
+    finite = np.isfinite(currents).all((0, 2))
     assert finite[-1]
-    assert np.isnan(found.currents[0][:, 0]).all()
+    assert np.isnan(currents[:, 0]).all()
     assert (np.diff(finite.astype(int)) >= 0).all()
-    assert np.isnan(found.weights).any()
+    assert np.isnan(found.weights[0]).any()
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-12, 1e20])

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of training on a pretend GPU: the bits of the interpreter forward, and the gradients of JAX backward."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from ptx import ptx_of
 from trained import (
+    Inputs,
     adaptive,
     cotangents_of,
     differences,
@@ -14,16 +17,18 @@ from trained import (
     inputs_of,
     interpreted,
     layer_of,
+    layers_of,
     leaky,
     noisy,
     readout,
+    run_layers,
+    steep,
     synapse,
 )
 from training_on_cpu import PretendGpu
 
 from brainevent.errors import NetworkError
 from brainevent.network.training.gpu.calls import Kernels
-from brainevent.network.training.gpu.runner import run_layer
 from brainevent.network.training.gpu.shape import MOST_BLOCKS, layouts, shape_of
 from brainevent.network.training.gpu.text import kernel_text
 from brainevent.network.training.gpu.weights import backward_weights, forward_weights, quantum_of
@@ -57,8 +62,69 @@ def test_steps_have_the_bits_of_the_interpreter_and_gradients_are_those_of_jax(r
     inputs = inputs_of(layer, 6, batch)
     found, expected, angles = differences(layer, PretendGpu(clusters), inputs, cotangents_of(layer, inputs))
     equal(found, interpreted(layer, inputs))
-    np.testing.assert_array_equal(found.spikes, expected.spikes)
-    assert rule is readout or 0 < np.mean(found.spikes) < 0.3
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.spikes, theirs.spikes)
+        assert rule is readout or 0 < np.mean(ours.spikes) < 0.3
+    assert max(angles.values()) < ANGLE, angles
+
+
+# Populations, links, samples and clusters at once.
+TOGETHER = {
+    "two populations": (
+        [(adaptive, 40, {"shown": ("v",)}), (synapse, 21, {"shown": ("pause", "i")})],
+        [(0, 1, "syn", 2), (1, 0, "syn", 1), (0, 0, "syn", 1), (1, 1, "other", 1)], 3, 2,
+    ),
+}  # fmt: skip
+OTHERS_TOGETHER = {
+    "delays and receptors": ([(synapse, 40, {})], [(0, 0, "syn", 1), (0, 0, "other", 3), (0, 0, "syn", 2)], 3, 2),
+    "several blocks": ([(synapse, 200, {})], [(0, 0, "other", 1), (0, 0, "syn", 4)], 9, 1),
+    "many delays": ([(leaky, 33, {})], [(0, 0, "syn", delay) for delay in (1, 2, 3, 5, 8)], 2, 2),
+    "three populations": (
+        [(leaky, 150, {}), (noisy, 64, {"wanted": []}), (synapse, 70, {})],
+        [(0, 1, "syn", 1), (1, 2, "other", 3), (2, 0, "syn", 1), (2, 2, "syn", 2), (0, 0, "syn", 2)], 11, 1,
+    ),
+    "many samples": (
+        [(leaky, 90, {"shown": ("v",)}), (leaky, 30, {})],
+        [(0, 0, "syn", 1), (0, 1, "syn", 1), (1, 0, "syn", 1), (1, 1, "syn", 1)], 40, 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("populations", "links", "batch", "clusters"),
+    [
+        *(pytest.param(*case, id=name) for name, case in TOGETHER.items()),
+        *(pytest.param(*case, id=name, marks=pytest.mark.thorough) for name, case in OTHERS_TOGETHER.items()),
+    ],
+)
+def test_delays_receptors_and_populations_run_together(populations, links, batch, clusters):
+    layers = layers_of(populations, links)
+    inputs = inputs_of(layers, 9, batch, drive=0.8)
+    found, expected, angles = differences(layers, PretendGpu(clusters), inputs, cotangents_of(layers, inputs))
+    equal(found, interpreted(layers, inputs))
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours.spikes, theirs.spikes)
+        assert 0.01 < np.mean(ours.spikes) < 0.5
+    assert len(angles) >= len(links)
+    assert max(angles.values()) < ANGLE, angles
+
+
+def small(inputs, k, factor):
+    """Return inputs whose weights of one link, and the currents there, are multiplied."""
+    [given] = inputs.layers
+    weights = [x * factor if place == k else x for place, x in enumerate(inputs.weights)]
+    return Inputs([replace(given, currents=[given.currents[0] * factor, given.currents[1]])], weights)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("factor", [2.0**-30, 2.0**-50])
+def test_receptors_may_have_very_different_units(factor):
+    """Also where cotangents of what arrives are beyond 16 bits, or weights too small to matter."""
+    layers = layers_of([(steep, 40, {})], [(0, 0, "syn", 1), (0, 0, "other", 1)])
+    inputs = small(inputs_of(layers, 9, 3, drive=0.5), 1, np.float32(factor))
+    found, _, angles = differences(layers, PretendGpu(2), inputs, cotangents_of(layers, inputs))
+    equal(found, interpreted(layers, inputs))
+    assert len(angles) > 4
     assert max(angles.values()) < ANGLE, angles
 
 
@@ -66,21 +132,22 @@ def test_adjoints_beyond_16_bits_become_nan():
     layer = layer_of(leaky, 40)  # the text of the first quick case
     inputs = inputs_of(layer, 6, 3, drive=0.01, strength=2e5)  # no neuron spikes, and adjoints grow from step to step
     given = jax.tree.map(jnp.asarray, inputs)
-    outputs, pull = jax.vjp(lambda inputs: run_layer(layer, PretendGpu(2), inputs), given)
+    outputs, pull = jax.vjp(lambda inputs: run_layers(layer, PretendGpu(2), inputs), given)
     found = pull(cotangents_of(layer, inputs))[0]
-    assert not np.any(outputs.spikes)
-    finite = np.isfinite(found.currents[0]).all((0, 2))
+    assert not np.any(outputs[0].spikes)
+    [one] = found.layers
+    finite = np.isfinite(one.currents[0]).all((0, 2))
     assert finite[-1]
-    assert np.isnan(found.currents[0][:, 0]).all()
+    assert np.isnan(one.currents[0][:, 0]).all()
     assert (np.diff(finite.astype(int)) >= 0).all()
-    assert np.isnan(found.states[0]).all()
+    assert np.isnan(one.states[0]).all()
 
 
 def test_weights_that_are_not_finite_are_not_hidden():
     layer = layer_of(leaky, 40)
     inputs = inputs_of(layer, 6, 3)
-    inputs.weights[3, 5] = np.nan
-    outputs = run_layer(layer, PretendGpu(2), inputs)
+    inputs.weights[0][3, 5] = np.nan
+    [outputs] = run_layers(layer, PretendGpu(2), inputs)
     assert np.isnan(outputs.states[0]).all()
 
 
@@ -89,7 +156,7 @@ def test_batches_of_batches_are_as_one_after_the_other():
     several = [inputs_of(layer, 6, 3, seed) for seed in range(2)]
 
     def loss(inputs):
-        return jnp.sum(run_layer(layer, device, inputs).spikes * jnp.cos(jnp.arange(40.0)))
+        return jnp.sum(run_layers(layer, device, inputs)[0].spikes * jnp.cos(jnp.arange(40.0)))
 
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *several)
     found = jax.jit(jax.vmap(jax.grad(loss)))(stacked)
@@ -123,22 +190,25 @@ def test_one_wave_of_clusters_is_enough_where_samples_fit():
 
 def test_more_neurons_than_a_cluster_has_room_for_are_refused():
     kernels = Kernels(layer_of(leaky, 3000), 8, PretendGpu())
-    with pytest.raises(NetworkError, match=r'leaky has 3000 neurons .* no room for; build .* backend="jax"'):
+    words = r'one kernel has no room for 3000 neurons of leaky that project to each other; build .* backend="jax"'
+    with pytest.raises(NetworkError, match=words):
         kernels.shape("forward")
 
 
 @pytest.mark.parametrize("neurons", [100, 256, 300, 1024])
 def test_weights_are_in_the_order_of_tensor_cores(neurons):
-    own, blocks = layouts(neurons, True)[0]
-    shape = shape_of(layer_of(leaky, neurons), "forward", 32, lambda blocks: 8, SHARED)
+    layer = layer_of(leaky, neurons)
+    own, [blocks] = layouts(layer, "forward")[0]
+    shape = shape_of(layer, "forward", 32, lambda blocks: 8, SHARED)
     assert (shape.own, shape.blocks) == (own, blocks)
     r = np.random.default_rng(0)
     weights = jnp.float32(r.normal(0, 0.3, (neurons, neurons)))
     quantum = quantum_of(weights)
     whole = np.zeros((shape.wide, shape.wide), np.int64)
     whole[:neurons, :neurons] = np.round(np.float64(weights) / float(quantum))
-    planes = np.asarray(forward_weights(weights, quantum, shape), np.int64)
-    halves = np.asarray(backward_weights(weights, quantum, jnp.float32(1), shape), np.float64)
+    planes = np.asarray(forward_weights(layer, [weights], [quantum], shape), np.int64)
+    back = replace(shape, way="backward")
+    halves = np.asarray(backward_weights(layer, [weights], [quantum], [jnp.float32(1)], back), np.float64)
     across, depth = own // 32, shape.wide // shape.parts
     for _ in range(200):
         row, inner = r.integers(0, shape.wide, 2)
@@ -161,6 +231,19 @@ def test_the_quantum_follows_from_the_largest_weight():
         assert 4096 < np.round(np.float32(largest) / quantum) <= 16383
     assert float(quantum_of(jnp.zeros(3))) > 0
     assert np.isnan(quantum_of(jnp.float32([1.0, np.inf])))
+
+
+@pytest.mark.parametrize(
+    "name", ["two populations", *(pytest.param(x, marks=pytest.mark.thorough) for x in OTHERS_TOGETHER)]
+)
+def test_the_text_of_several_pieces_compiles_for_gpus(name):
+    populations, links, batch, _ = (TOGETHER | OTHERS_TOGETHER)[name]
+    layers = layers_of(populations, links)
+    for way in ("forward", "backward"):
+        shape = shape_of(layers, way, batch, lambda blocks: 132 // blocks - (blocks > 1), SHARED)
+        ptx = ptx_of(kernel_text(layers, shape), "--std=c++17", capability="90a")
+        assert ptx.count(".entry") == 1
+        assert ptx.count("mma.sync") > 0
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,18 @@
 
 import importlib
 import re
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from trained import on_grid, one_minus_cosine, readout
+from trained import one_minus_cosine, readout
 from training_on_cpu import PretendGpu
 
 import brainevent as be
 from brainevent.network.training.gpu.engine import GpuKernels
+from brainevent.network.training.gpu.weights import quantum_of
 from brainevent.network.training.runner import NativeRunner
 from brainevent.network.training.words import training_in_words
 
@@ -30,8 +32,11 @@ def relay(s, arriving, p):
     return s, arriving.given > 0
 
 
-def network(delay=1.0):
-    """Return a simulation of inputs, a recurrent population and a readout; and weights that its kernels represent."""
+def network(delay=1.0, within=None):
+    """Return a simulation of inputs, a recurrent population and a readout; and weights that its kernels represent.
+
+    Projections `within` the population are all-to-all unless some are given: a connection or a matrix each, by name.
+    """
     r = np.random.default_rng(3)
     given, hidden = (
         be.Population("given", 10, relay),
@@ -40,20 +45,17 @@ def network(delay=1.0):
         ),
     )
     out = be.Population("out", 5, readout, state={"v": 0.0}, params={"keep": 0.9})
-    weights = {
-        "given->hidden.syn": np.float32(r.normal(0.3, 0.3, (10, 40))),
-        "hidden->hidden.syn": np.float32(r.normal(0, 0.1, (40, 40))),
-        "hidden->out.syn": np.float32(r.normal(0, 0.3, (40, 5))),
-    }
-    whole, quantum = on_grid(weights["hidden->hidden.syn"])
-    weights["hidden->hidden.syn"] = np.float32(whole * quantum)
+    first, matrix, last = (r.normal(mean, std, (n, m)) for mean, std, n, m in
+                           [(0.3, 0.3, 10, 40), (0, 0.1, 40, 40), (0, 0.3, 40, 5)])  # fmt: skip
+    quantum = float(quantum_of(np.float32(matrix)))
+    within = {"hidden->hidden.syn": np.float32(np.round(matrix / quantum) * quantum)} if within is None else within
     projections = [
-        be.Projection(given, hidden, weights["given->hidden.syn"], into="syn"),
-        be.Projection(hidden, hidden, weights["hidden->hidden.syn"], into="syn", delay=delay),
-        be.Projection(hidden, out, weights["hidden->out.syn"], into="syn"),
+        be.Projection(given, hidden, np.float32(first), into="syn"),
+        *(be.Projection(hidden, hidden, how, into="syn", delay=delay, name=name) for name, how in within.items()),
+        be.Projection(hidden, out, np.float32(last), into="syn"),
     ]
     sim = be.Network([given, hidden, out], projections, dt=1.0).build(seed=0, backend="jax")
-    return sim, {name: jnp.asarray(x.reshape(-1)) for name, x in weights.items()}
+    return sim, {name: jnp.asarray(x) for name, x in sim.params.items() if name in [p.name for p in projections]}
 
 
 def loss_of(sim):
@@ -73,6 +75,11 @@ def loss_of(sim):
 @pytest.mark.parametrize("delay", [1.0, pytest.param(2.0, marks=pytest.mark.thorough)])
 def test_gradients_of_a_batch_are_those_of_plain_jax(monkeypatch, delay):
     sim, weights = network(delay)
+    _compare(monkeypatch, sim, weights)
+
+
+def _compare(monkeypatch, sim, weights):
+    """Compare values and gradients of a batch with those of plain JAX."""
     xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
     gradient = jax.jit(jax.value_and_grad(loss_of(sim), (0, 1)))
     expected = gradient(weights, jnp.float32(0.9), xs)
@@ -90,6 +97,110 @@ def test_gradients_of_a_batch_are_those_of_plain_jax(monkeypatch, delay):
     for one, other in zip(jax.tree.leaves(found[1]), jax.tree.leaves(expected[1]), strict=True):
         assert one_minus_cosine(one, other) < 1e-6
         np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
+
+
+def some(share, std, r):
+    """Return a matrix with some synapses, of whole numbers of 2^-12."""
+    return np.float32(np.round(r.normal(0, std, (40, 40)) * 4096) / 4096 * (r.random((40, 40)) < share))
+
+
+OTHERS = [["sparse"], ["parallel", "whole"]]
+SEVERAL = {
+    "sparse": some(0.1, 0.4, np.random.default_rng(5)),
+    "parallel": be.connect.out_degree(6, weight=0.125),  # of which some synapses have the same ends
+    "whole": some(1.0, 0.05, np.random.default_rng(6)),
+}
+
+
+@pytest.mark.parametrize("left_out", [[], [*SEVERAL], *(pytest.param(x, marks=pytest.mark.thorough) for x in OTHERS)])
+def test_several_projections_that_arrive_together_are_one_matrix(monkeypatch, left_out):
+    """Also few synapses, parallel ones, one weight for all, and weights that are not given, which are constants."""
+    sim, weights = network(within=SEVERAL)
+    assert weights["parallel"].size == 1
+    pairs = [sim.plan.synapses[1 + k] for k in range(3)]
+    assert len(pairs[1].targets) == 240
+    assert len({*zip(np.repeat(np.arange(40), np.diff(pairs[1].starts)), pairs[1].targets, strict=True)}) < 240
+    _compare(monkeypatch, sim, {name: x for name, x in weights.items() if name not in left_out})
+
+
+def two_receptors(s, arriving, p):
+    g = s.g * p.fall + arriving.exc
+    v = s.v * p.keep + g - arriving.inh
+    spike = v > 1
+    return s.replace(v=jnp.where(spike, 0.0, v), g=g), spike
+
+
+def balanced():
+    """Return a network of two populations that excite and inhibit each other and themselves, with drawn delays."""
+    r = np.random.default_rng(8)
+    params, state = {"keep": 0.8, "fall": 0.5}, {"v": 0.0, "g": 0.0}
+    exc, inh = (be.Population(name, n, two_receptors, state, params) for name, n in (("exc", 40), ("inh", 17)))
+    projections = []
+    for source, receptor, std in ((exc, "exc", 0.1), (inh, "inh", 0.4)):
+        for target in (exc, inh):
+            weights = np.abs(np.round(r.normal(0, std, (source.size, target.size)) * 4096) / 4096)
+            weights *= r.random(weights.shape) < 0.3
+            delay = be.uniform(1, 3) if target is exc else 2.0
+            name = f"{source.name}->{target.name}"
+            projections.append(be.Projection(source, target, np.float32(weights), receptor, delay, name=name))
+    return be.Network([exc, inh], projections, dt=1.0)
+
+
+@pytest.mark.parametrize("left_out", [[], pytest.param(["inh->exc"], marks=pytest.mark.thorough)])
+def test_populations_that_project_to_each_other_are_trained_with_the_gradients_of_plain_jax(monkeypatch, left_out):
+    """Sparse, with several delays and receptors: all weights, constants of a rule, states and inputs."""
+    sim = balanced().build(seed=0, backend="jax")
+    names = [about.name for about in sim.plan.projections]
+    weights = {name: jnp.asarray(sim.params[name]) for name in names if name not in left_out}
+    r = np.random.default_rng(1)
+    xs = jnp.float32(r.random((3, STEPS + 6, 40)) < 0.2) * r.uniform(0.5, 1.5, 40).astype("f4")
+    factors = {name: jnp.float32(r.normal(0, 1, (STEPS + 6, n))) for name, n in (("exc", 40), ("inh", 17))}
+
+    def loss(weights, keep, v, xs):
+        state = replace(sim.state, neurons=sim.state.neurons | {"exc": sim.state.neurons["exc"] | {"v": v}})
+
+        def one(x):
+            params = sim.params | weights | {"inh": sim.params["inh"] | {"keep": keep}}
+            params = {name: value for name, value in params.items() if name not in left_out}
+            record = ["exc.spikes", "inh.spikes", "inh.v"]
+            return be.simulate(sim, state, params, STEPS + 6, inputs={"exc.exc": x}, record=record)[1]
+
+        out = jax.vmap(one)(xs)
+        total = sum((out[f"{name}.spikes"] * factor).sum() for name, factor in factors.items())
+        return total + (out["inh.v"] ** 2).sum(), out
+
+    def gradient():  # a new function each time, which JAX has not traced
+        return jax.value_and_grad(lambda *given: loss(*given), (0, 1, 2, 3), has_aux=True)
+
+    given = weights, jnp.float32(0.8), jnp.full(40, 0.25), xs
+    (_, expected), theirs = jax.jit(gradient())(*given)
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(PretendGpu(2))))
+    assert "network_steps_back" in str(jax.make_jaxpr(gradient())(*given))
+    (_, found), ours = jax.jit(gradient())(*given)
+    for name in ("exc.spikes", "inh.spikes"):
+        assert 0.02 < np.mean(expected[name]) < 0.5
+        np.testing.assert_array_equal(found[name], expected[name])
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert one_minus_cosine(one, other) < 1e-6
+        np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
+
+
+@pytest.mark.parametrize("weight", [0.03, -0.1])
+def test_weights_of_the_plan_have_the_sums_of_plain_jax(monkeypatch, weight):
+    """They are whole numbers of its quantum, which need not be a power of two."""
+    sim, _ = network(within={"fixed": be.connect.out_degree(9, weight=weight)})
+    xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
+
+    def run(xs):
+        record = ["hidden.v", "hidden.spikes"]
+        return jax.vmap(lambda x: be.simulate(sim, sim.state, {}, STEPS, {"given.given": x}, record)[1])(xs)
+
+    expected = jax.jit(run)(xs)
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(PretendGpu(2))))
+    found = jax.jit(run)(xs)
+    assert 0.02 < np.mean(found["hidden.spikes"]) < 0.7
+    for name, x in expected.items():
+        np.testing.assert_array_equal(found[name], x)
 
 
 @pytest.mark.thorough
@@ -136,15 +247,32 @@ ROUNDED = "backward, they, adjoints and stored margins have 11 bits"
 def test_words_say_how_kernels_round_and_what_they_do_not_have():
     whole, sparse = be.connect.all_to_all(weight=0.1), be.connect.prob(0.01, weight=0.1)
     lines = said(("a", "a", whole, 1.0), ("a", "b", whole, 1.0))
-    assert lines[0].startswith(
+    assert lines[0] == (
         "training: a in native code; forward, the weights of a->a.syn are rounded to 15 bits of the largest, in two "
-        f"planes of s8, so that sums are exact; {ROUNDED}; in plain JAX if the weights of a->a.syn are not in params"
+        f"planes of s8, so that sums are exact; {ROUNDED}"
     )
     assert lines[1] == "training: b in native code; backward, stored margins have 11 bits"
-    for projections, why in (
-        ([("a", "b", whole, 1.0), ("b", "a", whole, 1.0)], "a, b project to each other, and a kernel has one"),
-        ([("a", "a", sparse, 1.0)], "a->a.syn is sparse, and kernels multiply with whole matrices"),
-        ([("a", "a", whole, be.uniform(1, 5))], "a->a.syn has several delays, and a kernel has one"),
-        ([("a", "a", whole, 1.0), ("a", "a", whole, 2.0)], "the population has several projections to itself"),
+    [line] = said(("a", "b", sparse, 1.0), ("b", "a", sparse, be.uniform(1, 3)))
+    assert line.startswith(
+        "training: a, b in native code; forward, the weights of a->b.syn, b->a.syn are rounded to 15 bits"
+    )
+    few = "; in native code if few of these delays occur"
+    for projections, sizes, why, more in (
+        ([("a", "a", sparse, 1.0)], (5000, 3), "a->a.syn, for 5000 neurons of a", ""),
+        (
+            [("a", "a", sparse, be.uniform(1, 9))],
+            (600, 3),
+            "a->a.syn, for 600 neurons of a, with delays of 1 to 9 steps",
+            few,
+        ),
+        (
+            [("a", "b", whole, 1.0), ("b", "a", whole, 1.0)],
+            (1500, 300),
+            "a->b.syn, b->a.syn, for 1500 neurons of a, 300 neurons of b",
+            "",
+        ),
     ):
-        assert f" in plain JAX, because {why}" in said(*projections, sizes=(300, 300))[0]
+        [line, *_] = said(*projections, sizes=sizes)
+        assert line.endswith(
+            f" in plain JAX, because the weights of {why}, are more than a cluster of blocks holds{more}"
+        )

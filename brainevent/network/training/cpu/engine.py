@@ -35,8 +35,9 @@ class CpuLoops:
 
     title = "numba"
     shares = True
+    matrices = False
 
-    def refusal(self, cells: Cells) -> str:
+    def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
         """Say what these loops cannot run: nothing."""
         return ""
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// All steps of a layer backward, in one launch.
+// All steps of layers backward, in one launch.
 //
-// In each step, a block multiplies its rows of weights with the cotangents of what arrived DELAY steps later at all
-// neurons, in 16 bits. Then each thread runs the rule backward for its pairs of neurons, and the block sends what it
+// In each step, a block multiplies its rows of weights with the cotangents of what arrived later at all neurons, in 16
+// bits. Then each thread runs the rule backward for its pairs of neurons, and the block sends what it
 // found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them.
 
 struct Backward {
@@ -13,7 +13,8 @@ struct Backward {
     const float* shown[SHOWN];        // (samples, steps, H): of states that are recorded
     const float* end[FLOATS];         // (samples, H): of states after the last step
     const uint4* weights;
-    const float* scales;              // (3,): of cotangents, its inverse, and the inverse of that of weights
+    const float* scales;              // (3,): of cotangents, its inverse, and the inverse of that of weights;
+                                      // if SCALED (3 + SUMS,): and for what is sent, that of each sum
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
     unsigned char* scratch;
     float* current[RECEPTORS];        // (samples, steps, H): of what arrives
@@ -27,9 +28,8 @@ constexpr u32 EACH = (PAIRS + THREADS - 1) / THREADS;  // pairs of a thread
 constexpr u32 ROWS = THREADS / (OWN / 2);              // samples between them
 constexpr u32 COUNT = PRODUCT ? DEPTH / 16 * TILES : 1;
 constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
-constexpr u32 SLOTS = DELAY + 1;                       // of what blocks send, by step
 constexpr u32 ROW = (OWN + 8) * 2;                     // bytes of a sample, such that rows are in different banks
-constexpr u32 SLICE = SAMPLES * ROW, SLOT = BLOCKS * SLICE;
+constexpr u32 ONE_SUM = SAMPLES * ROW, SLICE = SUMS * ONE_SUM, SLOT = BLOCKS * SLICE;
 constexpr u32 ARRIVING = (MULTICAST ? BLOCKS : BLOCKS - 1) * SLICE;  // bytes in a step
 BE constexpr u32 words_of(u32 kept) { return HALVES >> kept & 1 ? 1 : 2; }  // of a pair
 BE constexpr u32 words_of_all() {
@@ -41,13 +41,15 @@ constexpr u32 FETCHED = words_of_all();                // of a pair and step
 // Without room, sums take the place of what they were made of.
 constexpr u32 SUM_BYTES = PRODUCT && !SUMS_WITHIN ? PARTS * SAMPLES * SUM_ROW * 4 : 0;
 
-BE void product(float* sums, const Weights<COUNT, IN_REGISTERS>& weights, const unsigned char* slot, u32 across, u32 part,
-                u32 lane) {
-    float found[CHAINS][TILES][GROUPS][4] = {};
+// Multiply with a piece, and with those after it.
+template <u32 PIECE>
+BE void multiply_pieces(float (&found)[CHAINS][TILES][GROUPS][4], const Weights<COUNT, IN_REGISTERS>& weights, const unsigned char* sent,
+                        u32 turn, u32 part, u32 lane) {
+    const unsigned char* const slot = sent + (turn + (SLOTS - piece_delay(PIECE))) % SLOTS * SLOT;  // of some turns before
     UNROLLED
-    for (u32 k = 0; k < DEPTH / 32; ++k) {
-        const u32 inner = part * DEPTH + k * 32;
-        const unsigned char* column = slot + inner / OWN * SLICE + (inner % OWN + lane / 8 * 8) * 2;
+    for (u32 k = 0; k < depth_of(PIECE) / 32; ++k) {
+        const u32 inner = piece_from(PIECE) + part * depth_of(PIECE) + k * 32;
+        const unsigned char* column = slot + inner / OWN * SLICE + piece_sum(PIECE) * ONE_SUM + (inner % OWN + lane / 8 * 8) * 2;
         UNROLLED
         for (u32 group = 0; group < GROUPS; ++group) {
             u32 words[4];
@@ -56,14 +58,21 @@ BE void product(float* sums, const Weights<COUNT, IN_REGISTERS>& weights, const 
             for (u32 half = 0; half < 2; ++half)
                 UNROLLED
                 for (u32 tile = 0; tile < TILES; ++tile)
-                    multiply(found[half % CHAINS][tile][group], vector_of(weights, (k * 2 + half) * TILES + tile), words[half * 2], words[half * 2 + 1]);
+                    multiply(found[half % CHAINS][tile][group], vector_of(weights, (begin_of(PIECE) / 16 + k * 2 + half) * TILES + tile), words[half * 2], words[half * 2 + 1]);
         }
     }
+    if constexpr (PIECE + 1 < PIECES) multiply_pieces<PIECE + 1>(found, weights, sent, turn, part, lane);
+}
+
+BE void product(float* sums, const Weights<COUNT, IN_REGISTERS>& weights, const unsigned char* sent, u32 turn, u32 across, u32 part,
+                u32 lane) {
+    float found[CHAINS][TILES][GROUPS][4] = {};
+    multiply_pieces<0>(found, weights, sent, turn, part, lane);
     if (SUMS_WITHIN) BLOCK_MEET;
     put_sums(sums, found, across, part, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(const __grid_constant__ Backward p) {
+KERNEL(backward, Backward) {
     ROOM(room);
     u64* const arrived = (u64*)room;  // what blocks send in even and in odd turns
     uint4* const more = (uint4*)(room + 128);
@@ -74,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
     const u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const u32 block = blockIdx.x % BLOCKS, cluster = blockIdx.x / BLOCKS, first = cluster * SAMPLES;
     const u32 across = warp % ACROSS, part = warp / ACROSS;
-    const u32 own = tid % (OWN / 2) * 2, neuron = block * OWN + own, begin_sample = tid / (OWN / 2);
+    const u32 own = tid % (OWN / 2) * 2, neuron = (block - FIRST) * OWN + own, begin_sample = tid / (OWN / 2);
     const u32 saved = smaller(neuron, SAVED - 2);  // where residuals are
     const bool is_real[2] = {neuron < H, neuron + 1 < H};
     const u32 column[2] = {smaller(neuron, H - 1), smaller(neuron + 1, H - 1)};
@@ -85,6 +94,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
         for (u32 k = tid; k < SLOTS * SLOT / 4; k += THREADS) ((u32*)sent)[k] = 0;
     }
     const float scale = p.scales[0], inverse = p.scales[1], of_weights = p.scales[2];
+    float of_sum[SUMS];
+    UNROLLED
+    for (u32 k = 0; k < SUMS; ++k) of_sum[k] = SCALED ? p.scales[3 + k] : 1.0f;
     u32 param[2][PARAMS];
     float param_sum[EACH][2][WANTED] = {}, d[EACH][2][FLOATS];
     UNROLLED
@@ -131,8 +143,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
         end_of_fetches();
     };
     // Write what arrives at a pair of neurons to the slice of this block.
-    auto put = [&](u32 j, u32 slot, u32 pair) {
-        const u32 within = (begin_sample + j * ROWS) * ROW + own * 2;
+    auto put = [&](u32 j, u32 slot, u32 sum, u32 pair) {
+        const u32 within = sum * ONE_SUM + (begin_sample + j * ROWS) * ROW + own * 2;
 #if CLUSTER > 1 && MULTICAST
         *(u32*)(p.scratch + (u64)((cluster * SLOTS + slot) * BLOCKS + block) * SLICE + within) = pair;
 #else
@@ -174,17 +186,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
             if (tid == 0 && turn + 2 < p.steps) expect(arrived + (~turn & 1), ARRIVING);
         }
 #endif
-        unsigned char* const later = sent + (turn + 1) % SLOTS * SLOT;  // of DELAY turns before
-        float* const sums = SUMS_WITHIN ? (float*)later : sums_apart;
+        unsigned char* const oldest = sent + (turn + 1) % SLOTS * SLOT;
+        float* const sums = SUMS_WITHIN ? (float*)oldest : sums_apart;
         if constexpr (PRODUCT) {
-            product(sums, weights, later, across, part, lane);
+            product(sums, weights, sent, turn, across, part, lane);
             BLOCK_MEET;
         }
         await_fetches<AHEAD - 1>();
         UNROLLED
         for (u32 j = 0; j < EACH; ++j) {
             if (!is_mine(j)) continue;
-            float sent_back[2] = {};
+            float sent_back[SUMS][2] = {};
             UNROLLED
             for (u32 i = 0; i < 2; ++i) {
                 const u32* from = own_ahead(t, j);
@@ -217,18 +229,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER backward(con
                 UNROLLED
                 for (u32 k = 0; k < FLOAT_COUNT; ++k) d[j][i][k] = d_old[k];
                 if (!is_real[i]) continue;
-                if constexpr (PRODUCT) sent_back[i] = d_arriving[INTO];
                 UNROLLED
-                for (u32 k = 0; k < RECEPTOR_COUNT; ++k)
-                    if (!PRODUCT || k != INTO) p.current[k][row_of(j, t) * H + neuron + i] = d_arriving[k] * inverse;
+                for (u32 k = 0; k < RECEPTOR_COUNT; ++k) {
+                    if (sum_of(k) < SUMS) sent_back[sum_of(k)][i] = d_arriving[k];
+                    else p.current[k][row_of(j, t) * H + neuron + i] = d_arriving[k] * inverse;
+                }
                 UNROLLED
                 for (u32 k = 0; k < WANTED_COUNT; ++k) param_sum[j][i][k] += d_param[k];
             }
-            if constexpr (PRODUCT) {  // what is returned has been rounded to what is sent
-                const u32 pair = halves_of(sent_back[0], sent_back[1]);
-                put(j, slot, pair);
-                const float low = float_of(pair & 0xFFFFu) * inverse, high = float_of(pair >> 16) * inverse;
-                float* const to = p.current[INTO] + row_of(j, t) * H + neuron;
+            UNROLLED
+            for (u32 k = 0; k < RECEPTOR_COUNT; ++k) {
+                if (sum_of(k) == SUMS) continue;
+                const float(&back)[2] = sent_back[sum_of(k)];
+                const float by = of_sum[sum_of(k)];
+                const u32 pair = SCALED ? halves_of(back[0] * by, back[1] * by) : halves_of(back[0], back[1]);
+                put(j, slot, sum_of(k), pair);
+                // What is returned has been rounded to what is sent, unless sums have scales of their own.
+                const float low = (SCALED ? back[0] : float_of(pair & 0xFFFFu)) * inverse;
+                const float high = (SCALED ? back[1] : float_of(pair >> 16)) * inverse;
+                float* const to = p.current[k] + row_of(j, t) * H + neuron;
                 if (H % 2 == 0 && is_real[1]) put_pair(to, low, high);
                 else {
                     if (is_real[0]) to[0] = low;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Kernels`: both kernels of a layer as custom calls of XLA."""
+"""`Kernels`: both kernels of layers as custom calls of XLA."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from ....ffi.call import NativeTarget, native_call
 from ....ffi.launch import Launch, LaunchPlan, PlanTarget, Slot
 from ...placed import OnGpu
 from .device import Device
-from .layer import Layer
+from .layer import Layer, Layers
 from .shape import Shape, shape_of
-from .text import kernel_text, pointers
+from .text import SHARED, kernel_text, parameter
 
 __all__ = ["Arrays", "Kernels", "as_words", "of_words", "residuals"]
 
 Array = Any
-Arrays = Mapping[tuple[str, int], Any]  # by the name of a field of a kernel's parameter, and the place within it
+Arrays = Mapping[tuple[int, str, int], Any]  # by a layer, the name of a field of a parameter, and the place within it
 
 _THREADS = 256
+_PARAMETER = 4096  # bytes
 
 
 Sizes = list[tuple[tuple[int, ...], str]]
@@ -41,56 +42,63 @@ def residuals(layer: Layer, steps: int) -> tuple[Sizes, Sizes]:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The kernels of a layer for a batch of samples."""
+    """The kernels of layers for a batch of samples."""
 
-    layer: Layer
+    layers: Layers
     batch: int
     device: Device
 
     def shape(self, way: str) -> Shape:
-        """Return the shape of a kernel; raise if there is no room for the layer."""
+        """Return the shape of a kernel; raise if there is no room for the layers."""
         found = self.fitting(way)
         if found is None:
+            neurons = ", ".join(f"{layer.neurons} neurons of {layer.traced.name}" for layer in self.layers.layers)
             raise NetworkError(
-                f"training on a GPU: {self.layer.traced.name} has {self.layer.neurons} neurons that project to "
-                'each other, which one kernel has no room for; build the network with backend="jax"'
+                f"training on a GPU: one kernel has no room for {neurons} that project to each other; build the "
+                'network with backend="jax"'
             )
         return found
 
     def fitting(self, way: str) -> Shape | None:
-        """Return the shape of a kernel; None if there is no room for the layer."""
-        return shape_of(self.layer, way, self.batch, self.device.at_once, self.device.shared_bytes)
+        """Return the shape of a kernel; None if there is no room for the layers."""
+        if len(parameter(self.layers, way, 0, 0)[0]) > _PARAMETER:
+            return None
+        return shape_of(self.layers, way, self.batch, self.device.at_once, self.device.shared_bytes)
 
-    def forward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+    def forward(self, steps: int, operands: Arrays) -> dict[tuple[int, str, int], Array]:
         """Run all steps forward; operands and results have the names of fields."""
-        c, shape = self.layer, self.shape("forward")
+        outs: dict[tuple[int, str, int], Any] = {}
         every = self.batch, steps
-        kept, flags = residuals(c, steps)
-        outs: dict[tuple[str, int], Any] = {
-            **{("kept", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(kept)},
-            **{("flags", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(flags)},
-            ("spikes", 0): ((*every, c.neurons), "float32"),
-            **{("end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
-            **{("shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
-        }
-        return self._called(shape, steps, operands, outs)
+        for place, c in enumerate(self.layers.layers):
+            kept, flags = residuals(c, steps)
+            outs |= {
+                **{(place, "kept", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(kept)},
+                **{(place, "flags", k): ((self.batch, *size), dtype) for k, (size, dtype) in enumerate(flags)},
+                (place, "spikes", 0): ((*every, c.neurons), "float32"),
+                **{(place, "end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
+                **{(place, "shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
+            }
+        return self._called(self.shape("forward"), steps, operands, outs)
 
-    def backward(self, steps: int, operands: Arrays) -> dict[tuple[str, int], Array]:
+    def backward(self, steps: int, operands: Arrays) -> dict[tuple[int, str, int], Array]:
         """Run all steps backward."""
-        c, shape = self.layer, self.shape("backward")
-        outs: dict[tuple[str, int], Any] = {
-            **{("current", k): ((self.batch, steps, c.neurons), "float32") for k in range(len(c.receptors))},
-            **{("begin", k): ((self.batch, c.neurons), "float32") for k in range(len(c.float_states))},
-            **{("param_sums", k): ((self.batch, c.neurons), "float32") for k in range(len(c.wanted))},
-        }
+        shape = self.shape("backward")
+        outs: dict[tuple[int, str, int], Any] = {}
+        for place, c in enumerate(self.layers.layers):
+            every, once = ((self.batch, steps, c.neurons), "float32"), ((self.batch, c.neurons), "float32")
+            outs |= {
+                **{(place, "current", k): every for k in range(len(c.receptors))},
+                **{(place, "begin", k): once for k in range(len(c.float_states))},
+                **{(place, "param_sums", k): once for k in range(len(c.wanted))},
+            }
         if shape.multicast:
-            slots = shape.clusters(self.batch) * (c.delay + 1) * shape.blocks
-            outs["scratch", 0] = ((slots * shape.slice_bytes // 4,), "uint32")
+            slots = shape.clusters(self.batch) * (self.layers.delay + 1) * shape.blocks
+            outs[0, "scratch", 0] = ((slots * shape.slice_bytes(self.layers) // 4,), "uint32")
         return self._called(shape, steps, operands, outs)
 
     def _called(
-        self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[str, int], Any]
-    ) -> dict[tuple[str, int], Array]:
+        self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[int, str, int], Any]
+    ) -> dict[tuple[int, str, int], Array]:
         types = {name: ShapedArray(size, jnp.dtype(dtype)) for name, (size, dtype) in outs.items()}
         target = KernelTarget(self, shape, steps, (*operands, *types))
         results = native_call(target, [jnp.asarray(x) for x in operands.values()], list(types.values()))
@@ -104,7 +112,7 @@ class KernelTarget(OnGpu):
     kernels: Kernels
     shape: Shape
     steps: int
-    buffers: tuple[tuple[str, int], ...]
+    buffers: tuple[tuple[int, str, int], ...]
 
     @property
     def title(self) -> str:
@@ -118,24 +126,24 @@ class KernelTarget(OnGpu):
 
     def on(self, platform: str) -> NativeTarget:
         """Return the plan of one launch, whose parameter has the addresses of all buffers."""
-        layer, batch, device, shape = self.kernels.layer, self.kernels.batch, self.kernels.device, self.shape
-        binary, entry = device.code(kernel_text(layer, shape, device.words), shape.way)
-        fields = pointers(layer, shape.way)
+        layers, batch, device, shape = self.kernels.layers, self.kernels.batch, self.kernels.device, self.shape
+        binary, entry = device.code(kernel_text(layers, shape, device.words), shape.way)
+        given, places = parameter(layers, shape.way, self.steps, batch)
         slots = tuple(
-            Slot(0, number, 8 * fields.index(name), 0, self._alignment(name[0]))
-            for number, name in enumerate(self.buffers)
+            Slot(0, number, places[of, name, k], 0, self._alignment(layers.layers[of], name))
+            for number, (place, name, k) in enumerate(self.buffers)
+            for of in (range(len(layers.layers)) if name in SHARED else [place])
         )
-        parameter = bytes(8 * len(fields)) + np.array([self.steps, batch], np.uint32).tobytes()
         grid = (shape.clusters(batch) * shape.blocks, 1, 1)
-        launch = Launch(binary, entry, self.title, grid, (_THREADS, 1, 1), (parameter,), slots, shape.shared(layer))
+        launch = Launch(binary, entry, self.title, grid, (_THREADS, 1, 1), (given,), slots, shape.shared(layers))
         on_host = device.on_host
         plan = LaunchPlan(self.title, len(self.buffers), (launch,), in_graphs=not on_host, host=on_host)
         return PlanTarget(plan, lambda *_: plan, platform)
 
-    def _alignment(self, field: str) -> int:
+    def _alignment(self, layer: Layer, field: str) -> int:
         """Return how many bytes must divide the address of a field's arrays: what is read at once."""
         if self.shape.way == "backward" and field in ("spikes", "shown"):
-            return 4 if self.kernels.layer.neurons % 2 else 8
+            return 4 if layer.neurons % 2 else 8
         return {"weights": 16, "scratch": 16, "kept": 8}.get(field, 4)
 
 

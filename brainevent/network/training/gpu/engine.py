@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,14 @@ import numpy as np
 
 from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
+from ...reference.products import Product
 from ..cells import Cell, Cells, named
 from .calls import Kernels, residuals
 from .device import Device, gpu
 from .halves import times
-from .layer import Layer
-from .runner import Inputs, Outputs, Saved, backward, forward
+from .layer import Layer, Layers, Link
+from .runner import Given, Outputs, Saved, Weights, backward, forward
+from .weights import LARGEST
 
 __all__ = ["GpuKernels"]
 
@@ -40,36 +43,29 @@ class GpuKernels:
 
     title = "cuda"
     shares = False
+    matrices = True
 
-    def refusal(self, cells: Cells) -> str:
+    def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
         """Say what the kernels cannot run; nothing if they can run it."""
-        if len(cells.cells) > 1:
-            names = named([cell.population.name for cell in cells.cells])
-            return f"{names} project to each other, and a kernel has one population"
-        if len(cells.products) > 1:
-            names = named([one.about.name for one in cells.products])
-            return f"the population has several projections to itself, {names}, and a kernel has one"
-        for one in cells.products:
-            name = one.about.name
-            if not one.given:
-                return f"the weights of {name} are not in params, so their sums are whole numbers of quanta"
-            if not one.delayed_alike:
-                return f"{name} has several delays, and a kernel has one"
-            if not one.dense:
-                return f"{name} is sparse, and kernels multiply with whole matrices"
-            kernels = Kernels(_layer(cells, [False] * len(cells.cells[0].params), fed=()), 1, self._device)
-            if kernels.fitting("forward") is None or kernels.fitting("backward") is None:
-                return f"{name} is between {one.neurons} neurons, for whose weights a cluster of blocks has no room"
-        return ""
+        if not cells.products:
+            return ""
+        made = [_layer(cells, cell, [False] * len(cell.params), fed=()) for cell in cells.cells]
+        if self._has_room(_layers(cells, made, drawn=False)) or (drawn and self._has_room(_layers(cells, made))):
+            return ""
+        neurons = named([f"{cell.size} neurons of {cell.population.name}" for cell in cells.cells])
+        return f"the weights of {_names(cells)}, for {neurons}{_delays(cells)}, are more than a cluster of blocks holds"
+
+    def _has_room(self, layers: Layers) -> bool:
+        kernels = Kernels(layers, 1, self._device)
+        return kernels.fitting("forward") is not None and kernels.fitting("backward") is not None
 
     def rounding(self, cells: Cells) -> str:
         """Say how weights are rounded forward, and adjoints backward; nothing if they are not."""
         if not cells.products:
             return "backward, stored margins have 11 bits"
-        names = named([one.about.name for one in cells.products])
         return (
-            f"forward, the weights of {names} are rounded to 15 bits of the largest, in two planes of s8, so that sums "
-            "are exact; backward, they, adjoints and stored margins have 11 bits"
+            f"forward, the weights of {_names(cells)} are rounded to 15 bits of the largest, in two planes of s8, so "
+            "that sums are exact; backward, they, adjoints and stored margins have 11 bits"
         )
 
     @property
@@ -83,10 +79,10 @@ class GpuKernels:
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return: residuals are those of kernels."""
         found = {label: of for label, of in cells.outputs(steps).items() if label[0] != "r"}
-        [cell] = cells.cells
-        if cell.adjoint is not None:
-            kept, flags = residuals(_layer(cells, [False] * len(cell.params), fed=()), steps)
-            found |= {f"r0_{k}": of for k, of in enumerate([*kept, *flags])}
+        for cell in cells.cells:
+            if cell.adjoint is not None:
+                kept, flags = residuals(_layer(cells, cell, [False] * len(cell.params), fed=()), steps)
+                found |= {f"r{cell.place}_{k}": of for k, of in enumerate([*kept, *flags])}
         return found
 
     def forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
@@ -106,41 +102,53 @@ class GpuKernels:
         return _side_by_side(run, size, given)
 
     def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
-        [cell] = cells.cells
-        fed = [k for k, key in enumerate(cell.receptors) if f"c0_{key}" in given]
-        layer = _layer(cells, _own(cell, given), fed=fed or [0])
-        each, keys = _each(size, given), list(cell.receptors)
-        currents = [each(f"c0_{keys[k]}") for k in fed] or [jnp.zeros((size, steps, cell.size), np.float32)]
-        states = [each(f"x0_{key}") for key in cell.states]
-        inputs = Inputs(currents, _matrix(cells, given), states, _params(cell, given), _random(cell, each))
-        outputs, saved = forward(layer, self._device, inputs)
-        spikes = outputs.spikes
-        found = {"z0": jnp.where(each("fine")[..., None], spikes, jnp.nan) if "fine" in given else spikes}
-        found |= {f"s0_{key}": x for key, x in zip(cell.states, outputs.states, strict=True)}
-        found |= {f"o0_{key}": x for key, x in zip(cell.sampled, outputs.shown, strict=True)}
-        if cell.adjoint is not None:
-            found |= {f"r0_{k}": x for k, x in enumerate([*saved.kept, *saved.flags])}
+        each, made, inputs = _each(size, given), list[Layer](), list[Given]()
+        for cell in cells.cells:
+            p, keys = cell.place, list(cell.receptors)
+            fed = [k for k, key in enumerate(keys) if {f"c{p}_{key}", f"h{p}_{key}"} & given.keys()]
+            currents = [_current(cell, keys[k], given, each) for k in fed]
+            currents = currents or [jnp.zeros((size, steps, cell.size), np.float32)]
+            states = [each(f"x{p}_{key}") for key in cell.states]
+            made.append(_layer(cells, cell, _own(cell, given), fed=fed or [0]))
+            inputs.append(Given(currents, states, _params(cell, given), _random(cell, each)))
+        layers = _layers(cells, made)
+        outputs, saved = forward(layers, self._device, inputs, _weights(cells, layers, given))
+        found: dict[str, Array] = {}
+        for cell, out, stored in zip(cells.cells, outputs, saved, strict=True):
+            p, spikes = cell.place, out.spikes
+            found[f"z{p}"] = jnp.where(each("fine")[..., None], spikes, jnp.nan) if "fine" in given else spikes
+            found |= {f"s{p}_{key}": x for key, x in zip(cell.states, out.states, strict=True)}
+            found |= {f"o{p}_{key}": x for key, x in zip(cell.sampled, out.shown, strict=True)}
+            if cell.adjoint is not None:
+                found |= {f"r{p}_{k}": x for k, x in enumerate([*stored.kept, *stored.flags])}
         return found
 
     def _backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
-        [cell] = cells.cells
-        shown = [key for key in cell.sampled if f"do0_{key}" in given]
-        fed = range(len(cell.receptors))
-        layer = _layer(cells, _own(cell, given), fed=fed, shown=shown, answered="dz0" in given)
-        each, count = _each(size, given), len(layer.kept)
-        stored = [each(f"r0_{k}") for k in range(count + len(layer.flags))]
-        params, random = _params(cell, given), _random(cell, each)
-        saved = Saved(stored[:count], stored[count:], _matrix(cells, given), params, random)
-        nothing = jnp.zeros((size, cell.size), np.float32)
-        cotangents = Outputs(
-            each("dz0") if layer.answered else None,
-            [each(f"do0_{key}") for key in shown],
-            [each(f"ds0_{key}") if f"ds0_{key}" in given else nothing for key in cell.states],
-        )
-        found = backward(layer, self._device, saved, cotangents, steps)
-        result = {f"dc0_{key}": x for key, x in zip(cell.receptors, found.currents, strict=True)}
-        result |= {f"dx0_{key}": x for key, x in zip(cell.states, found.states, strict=True) if x is not None}
-        return result | {f"dq0_{key}": x for key, x in zip(cell.params, found.params, strict=True) if x is not None}
+        each, made = _each(size, given), list[Layer]()
+        saved, cotangents = list[Saved](), list[Outputs]()
+        for cell in cells.cells:
+            p = cell.place
+            shown = [key for key in cell.sampled if f"do{p}_{key}" in given]
+            fed = range(len(cell.receptors))
+            layer = _layer(cells, cell, _own(cell, given), fed=fed, shown=shown, answered=f"dz{p}" in given)
+            count = len(layer.kept)
+            stored = [each(f"r{p}_{k}") for k in range(count + len(layer.flags))]
+            nothing = jnp.zeros((size, cell.size), np.float32)
+            spikes = each(f"dz{p}") if layer.answered else None
+            of_states = [each(f"ds{p}_{key}") if f"ds{p}_{key}" in given else nothing for key in cell.states]
+            made.append(layer)
+            saved.append(Saved(stored[:count], stored[count:], _params(cell, given), _random(cell, each)))
+            cotangents.append(Outputs(spikes, [each(f"do{p}_{key}") for key in shown], of_states))
+        layers = _layers(cells, made)
+        found = backward(layers, self._device, saved, _weights(cells, layers, given), cotangents, steps)
+        result: dict[str, Array] = {}
+        for cell, one in zip(cells.cells, found, strict=True):
+            for name, keys, arrays in (
+                ("c", cell.receptors, one.currents), ("x", cell.states, one.states), ("q", cell.params, one.params)
+            ):  # fmt: skip
+                pairs = zip(keys, arrays, strict=True)
+                result |= {f"d{name}{cell.place}_{key}": x for key, x in pairs if x is not None}
+        return result
 
 
 Run = Callable[[int, Arrays], dict[str, Array]]
@@ -170,47 +178,107 @@ def _each(size: int, given: Arrays) -> Callable[[str], Array]:
     return each
 
 
-def _matrix(cells: Cells, given: Arrays) -> Array | None:
-    return cells.products[0].matrix(given["w0"][0])[0] if cells.products else None
+def _current(cell: Cell, key: str, given: Arrays, each: Callable[[str], Array]) -> Array:
+    """Return all that arrives at a receptor from outside: floats, and whole numbers of quanta."""
+    floats, whole = f"c{cell.place}_{key}", f"h{cell.place}_{key}"
+    parts = [each(whole).astype(np.float32) * cell.population.quanta[key]] if whole in given else []
+    return functools.reduce(jnp.add, [*parts, *([each(floats)] if floats in given else [])])
+
+
+def _names(cells: Cells) -> str:
+    return named([one.about.name for one in cells.products])
+
+
+def _weights(cells: Cells, layers: Layers, given: Arrays) -> Weights:
+    """Return the sums of all weights of each link, and what they are whole numbers of, if that is known.
+
+    Those of the plan are whole numbers of its quantum, whose sums are exact unless they are too large or others into
+    the same receptor are given.
+    """
+    floats, whole = ([list[Array]() for _ in layers.links] for _ in range(2))
+    for j, one in enumerate(cells.products):
+        weights = given[f"w{j}"][0] if one.given else one.synapses.weights.astype(np.int64)
+        for matrix, delay in zip(one.matrix(weights), one.delays, strict=True):
+            k = layers.links.index(_link(cells, one, delay))
+            (floats if one.given else whole)[k].append(matrix)
+    of_plan = [functools.reduce(np.add, some) if some else None for some in whole]
+    places = [(link.target, link.into) for link in layers.links]
+    mixed = {place for place, some in zip(places, floats, strict=True) if some}
+    mixed |= {p for p, x in zip(places, of_plan, strict=True) if x is not None and np.abs(x).max() > LARGEST}
+    quanta = [_quantum(cells, place) for place in places]
+    matrices = [
+        functools.reduce(jnp.add, some if x is None else [*some, jnp.asarray(x.astype(np.float32) * quantum)])
+        for some, x, quantum in zip(floats, of_plan, quanta, strict=True)
+    ]
+    return Weights(matrices, [None if p in mixed else jnp.asarray(q) for p, q in zip(places, quanta, strict=True)])
+
+
+def _quantum(cells: Cells, place: tuple[int, int]) -> Any:
+    """Return the quantum of a receptor in the plan."""
+    cell = cells.cells[place[0]]
+    return cell.population.quanta[list(cell.receptors)[place[1]]].astype(np.float32)
+
+
+def _link(cells: Cells, one: Product, delay: int) -> Link:
+    """Return the link of the synapses of a projection with some delay."""
+    target, receptor = one.place
+    at = cells.place(target)
+    into = list(cells.cells[at].receptors).index(receptor)
+    return Link(cells.place(one.about.source), at, into, delay)
+
+
+def _layers(cells: Cells, layers: Sequence[Layer], *, drawn: bool = True) -> Layers:
+    """Return the populations of a component; unless synapses are drawn, with all links that they may have."""
+    links = (
+        _link(cells, one, delay)
+        for one in cells.products
+        for delay in (one.delays if drawn or one.delayed_alike else range(one.about.delays[0], one.depth + 1))
+    )
+    return Layers(tuple(layers), tuple(dict.fromkeys(links)))
+
+
+def _delays(cells: Cells) -> str:
+    """Return in words which delays the synapses of a component have, if there are several."""
+    first, last = (pick(one.about.delays[k] for one in cells.products) for k, pick in ((0, min), (1, max)))
+    return "" if first == last else f", with delays of {first} to {last} steps"
 
 
 def _params(cell: Cell, given: Arrays) -> list[Array]:
     """Return parameters: those that all neurons share have no axis."""
-    found = [given[f"q0_{key}"][0] for key in cell.params]
+    found = [given[f"q{cell.place}_{key}"][0] for key in cell.params]
     return [x if x.size > 1 else x.reshape(()) for x in found]
 
 
 def _own(cell: Cell, given: Arrays) -> tuple[bool, ...]:
     """Say of each parameter whether each neuron has its own."""
-    return tuple(given[f"q0_{key}"].shape[-1] > 1 for key in cell.params)
+    return tuple(given[f"q{cell.place}_{key}"].shape[-1] > 1 for key in cell.params)
 
 
 def _random(cell: Cell, each: Callable[[str], Array]) -> Array | None:
     """Return the first step and the keys of each sample, (size, 3), if the rule draws random numbers."""
     if not cell.population.rule.random:
         return None
-    return jnp.concatenate([each("begin"), each("key0")], -1)
+    return jnp.concatenate([each("begin"), each(f"key{cell.place}")], -1)
 
 
 def _layer(
     cells: Cells,
+    cell: Cell,
     own: Collection[bool],
     *,
     fed: Collection[int],
     shown: Collection[str] | None = None,
     answered: bool = True,
 ) -> Layer:
-    """Return the population of a component, with its projection to itself."""
-    [cell] = cells.cells
-    states, receptors = list(cell.states), list(cell.receptors)
-    products = cells.products
+    """Return a population of a component."""
+    states = list(cell.states)
+    arrived = {one.place for one in cells.products}
     return Layer(
         cell.population.rule,
         _adjoint(cell, cells),
         cell.size,
         tuple(fed),
-        receptors.index(products[0].place[1]) if products else None,
-        products[0].delays[0] if products else 1,
+        tuple(k for k, key in enumerate(cell.receptors) if (cell.population.name, key) in arrived),
         tuple(states.index(key) for key in (cell.sampled if shown is None else shown)),
         tuple(own),
         answered,
@@ -221,6 +289,7 @@ def _layer(
 def _adjoint(cell: Cell, cells: Cells) -> Adjoint:
     """Return the forms of a cell for residuals that are rounded; without residuals if nothing is differentiated."""
     if cell.adjoint is None:
-        nothing = Form("rule_backward", (), (), ())
+        nothing = Form(f"p{cell.place}_backward", (), (), ())
         return Adjoint(cell.forward, nothing, (), Name("spike", "bool"), (), (), None, spiking=False)
-    return adjoint_of(cell.population.rule, cells.component.surrogate, cell.trained, rounded=True)
+    surrogate, name = cells.component.surrogate, f"p{cell.place}"
+    return adjoint_of(cell.population.rule, surrogate, cell.trained, rounded=True, name=name)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All steps of a layer forward, in one launch.
+// All steps of layers forward, in one launch.
 //
 // In each step, a block multiplies its rows of weights with the spikes that arrive, which are bits: weights are whole
 // numbers of a quantum in two planes of 8 bits, so sums are exact. Then each thread runs the rule for its neurons, and
@@ -10,7 +10,7 @@ struct Forward {
     const u32* begin[STATES];         // (samples, H)
     const u32* param[PARAMS];         // (1,) or (H,)
     const uint4* weights;
-    const float* quantum;             // (1,)
+    const float* quantum;             // (SUMS,)
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
     void* kept[KEPT];                 // (samples, steps, SAVED): what the way back reads
     u32* flags[FLAGS];                // (samples, steps, SAVED / 32): spikes, and other bits that the way back reads
@@ -24,46 +24,61 @@ constexpr u32 EACH = SAMPLES * OWN / THREADS;     // neurons of a thread
 constexpr u32 STRIDE = THREADS / OWN;             // samples between them
 constexpr u32 COUNT = PRODUCT ? DEPTH / 32 * TILES * 2 : 1;
 constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
-constexpr u32 SLOTS = DELAY + 1;                  // of spikes, by step
 constexpr u32 SLOT = SAMPLES * WORDS, SLICE = SAMPLES * OWN_WORDS * 4;
+constexpr u32 ONE_SUM = PARTS * SAMPLES * SUM_ROW;
 
 // Words of spikes: those of a block are together.
 BE u32 word_of(u32 sample, u32 word) { return (word / OWN_WORDS * SAMPLES + sample) * OWN_WORDS + word % OWN_WORDS; }
 
-BE void product(int* sums, const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 across, u32 part, u32 lane) {
-    int found[CHAINS][TILES][GROUPS][4] = {};
+// Multiply with a piece, and with those after it that add to the same sum.
+template <u32 PIECE>
+BE void multiply_pieces(int (&found)[CHAINS][TILES][GROUPS][4], const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 t,
+                        u32 part, u32 lane) {
+    const u32* const slot = spikes + (t + (SLOTS - piece_delay(PIECE))) % SLOTS * SLOT;  // that of some steps before
     UNROLLED
-    for (u32 k = 0; k < DEPTH / 32; ++k)
+    for (u32 k = 0; k < depth_of(PIECE) / 32; ++k)
         UNROLLED
         for (u32 group = 0; group < GROUPS; ++group) {
-            const u32 word = spikes[word_of((group * 8 + lane / 4) % SAMPLES, part * (DEPTH / 32) + k)];
+            const u32 first = piece_from(PIECE) / 32 + part * (depth_of(PIECE) / 32);
+            const u32 word = slot[word_of((group * 8 + lane / 4) % SAMPLES, first + k)];
             const u32 b0 = word >> lane % 4 & 0x01010101u, b1 = word >> (lane % 4 + 4) & 0x01010101u;
             UNROLLED
             for (u32 tile = 0; tile < TILES; ++tile) {
-                multiply(found[0][tile][group], vector_of(weights, (k * TILES + tile) * 2), b0 << 7, b1 << 7);
-                multiply(found[CHAINS - 1][tile][group], vector_of(weights, (k * TILES + tile) * 2 + 1), b0, b1);
+                const u32 high = ((begin_of(PIECE) / 32 + k) * TILES + tile) * 2;
+                multiply(found[0][tile][group], vector_of(weights, high), b0 << 7, b1 << 7);
+                multiply(found[CHAINS - 1][tile][group], vector_of(weights, high + 1), b0, b1);
             }
         }
-    put_sums(sums, found, across, part, lane);
+    if constexpr (PIECE + 1 < piece_next(PIECE)) multiply_pieces<PIECE + 1>(found, weights, spikes, t, part, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(const __grid_constant__ Forward p) {
+template <u32 PIECE = 0>
+BE void product(int* sums, const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 t, u32 across, u32 part, u32 lane) {
+    int found[CHAINS][TILES][GROUPS][4] = {};
+    multiply_pieces<PIECE>(found, weights, spikes, t, part, lane);
+    put_sums(sums + piece_sum(PIECE) * ONE_SUM, found, across, part, lane);
+    if constexpr (piece_next(PIECE) < PIECES) product<piece_next(PIECE)>(sums, weights, spikes, t, across, part, lane);
+}
+
+KERNEL(forward, Forward) {
     ROOM(room);
     u64* const arrived = (u64*)room;  // spikes of even and of odd steps
     uint4* const more = (uint4*)(room + 128);
     int* const sums = (int*)(more + (COUNT - IN_REGISTERS) * WARPS * 32);
-    float* const ahead = (float*)(sums + (PRODUCT ? PARTS * SAMPLES * SUM_ROW : 0));
-    u32* const spikes = (u32*)(ahead + AHEAD * CURRENTS * EACH * THREADS);
+    float* const ahead = (float*)(sums + (PRODUCT ? SUMS * ONE_SUM : 0));
+    u32* const spikes = (u32*)(ahead + AHEAD * FETCHED_ROOM * THREADS);
 
     const u32 tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
     const u32 block = blockIdx.x % BLOCKS, first = blockIdx.x / BLOCKS * SAMPLES;
     const u32 across = warp % ACROSS, part = warp / ACROSS;
-    const u32 neuron = block * OWN + tid % OWN, column = smaller(neuron, H - 1);
+    const u32 neuron = (block - FIRST) * OWN + tid % OWN, column = smaller(neuron, H - 1);
     const bool is_real = neuron < H;
 
     Weights<COUNT, IN_REGISTERS> weights;
-    const float quantum = PRODUCT ? *p.quantum : 0;
+    float quantum[SUMS];
     if constexpr (PRODUCT) {
+        UNROLLED
+        for (u32 k = 0; k < SUMS; ++k) quantum[k] = p.quantum[k];
         load(weights, p.weights, more, block, warp, lane);
         for (u32 k = tid; k < SLOTS * SLOT; k += THREADS) spikes[k] = 0;
     }
@@ -106,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
         }
 #endif
         if constexpr (PRODUCT) {
-            product(sums, weights, spikes + (t + 1) % SLOTS * SLOT, across, part, lane);  // those of DELAY steps before
+            product(sums, weights, spikes, t, across, part, lane);
             BLOCK_MEET;
         }
         await_fetches<AHEAD - 1>();
@@ -116,11 +131,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             float arriving[RECEPTORS];
             UNROLLED
             for (u32 r = 0; r < RECEPTOR_COUNT; ++r) arriving[r] = current_of(r) < CURRENTS ? *own_ahead(t, j, current_of(r)) : 0.0f;
-            if constexpr (PRODUCT) {
+            UNROLLED
+            for (u32 r = 0; r < RECEPTOR_COUNT; ++r) {
+                if (sum_of(r) == SUMS) continue;
                 int sum = 0;
                 UNROLLED
-                for (u32 k = 0; k < PARTS; ++k) sum += sums[(k * SAMPLES + tid / OWN + j * STRIDE) * SUM_ROW + tid % OWN];
-                arriving[INTO] = arriving[INTO] + (float)sum * quantum;
+                for (u32 k = 0; k < PARTS; ++k)
+                    sum += sums[sum_of(r) * ONE_SUM + (k * SAMPLES + tid / OWN + j * STRIDE) * SUM_ROW + tid % OWN];
+                arriving[r] = arriving[r] + (float)sum * quantum[sum_of(r)];
             }
             u32 kept[KEPT];
             bool flag[FLAGS];
@@ -148,8 +166,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER forward(cons
             if constexpr (PRODUCT) spikes[t % SLOTS * SLOT + word_of(within, block * OWN_WORDS + own)] = mine[0];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k)
-                if (block * OWN_WORDS + own < SAVED / 32)
-                    p.flags[k][((u64)sample * p.steps + t) * (SAVED / 32) + block * OWN_WORDS + own] = mine[k];
+                if ((block - FIRST) * OWN_WORDS + own < SAVED / 32)
+                    p.flags[k][((u64)sample * p.steps + t) * (SAVED / 32) + (block - FIRST) * OWN_WORDS + own] = mine[k];
         }
         if constexpr (PRODUCT) BLOCK_MEET;
 #if CLUSTER > 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Layer`: a population with its own projection, as the kernels of training are made for it."""
+"""`Layers`: populations that project to each other or to themselves, as the kernels of training are made for them."""
 
 from __future__ import annotations
 
@@ -10,26 +10,48 @@ from ....scalar.adjoint import Adjoint
 from ....scalar.form import Name
 from ....scalar.trace import TracedRule
 
-__all__ = ["Layer"]
+__all__ = ["Layer", "Layers", "Link", "Piece"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """All synapses with one delay from a population to a receptor of one: places of layers, and of the receptor."""
+
+    source: int
+    target: int
+    into: int
+    delay: int
+
+
+@dataclass(frozen=True, order=True)
+class Piece:
+    """A part of the products of a kernel: what all blocks multiply their weights with.
+
+    Forward, what adds to the sum of number `sum` of a neuron: the spikes of layer `of`, `delay` steps before. Backward,
+    the cotangents of the sum of number `sum` of the neurons of layer `of`, `delay` steps later.
+    """
+
+    sum: int
+    of: int
+    delay: int
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What the text of both kernels depends on, besides the shape.
+    """A population: what the text of both kernels depends on.
 
-    `neurons` are those of the population. `fed` are the receptors that currents arrive at, by place. The population's
-    own projection arrives at the receptor `into`, `delay` steps later; None: it has none. `shown` are the states that
-    are recorded in each step, by place. `per_neuron` says of each parameter whether each neuron has its own. Way back,
-    `shown` are those with cotangents, and `answered` says whether spikes have any. `rounded` says that the adjoint
-    allows residuals to be rounded: then the margin has 16 bits.
+    `neurons` are those of the population. `fed` are the receptors that currents arrive at, by place, and `into` those
+    that spikes of the kernel arrive at. `shown` are the states that are recorded in each step, by place. `per_neuron`
+    says of each parameter whether each neuron has its own. Way back, `shown` are those with cotangents, and `answered`
+    says whether spikes have any. `rounded` says that the adjoint allows residuals to be rounded: then the margin has 16
+    bits.
     """
 
     traced: TracedRule
     adjoint: Adjoint
     neurons: int
     fed: tuple[int, ...]
-    into: int | None
-    delay: int
+    into: tuple[int, ...]
     shown: tuple[int, ...]
     per_neuron: tuple[bool, ...]
     answered: bool = True
@@ -39,11 +61,6 @@ class Layer:
     def saved(self) -> int:
         """How many neurons there are with those that fill the last word of bits."""
         return -(-self.neurons // 32) * 32
-
-    @property
-    def has_product(self) -> bool:
-        """Whether the population projects to itself."""
-        return self.into is not None
 
     @property
     def states(self) -> tuple[Name, ...]:
@@ -99,3 +116,42 @@ class Layer:
     def flags_back(self) -> tuple[int, ...]:
         """The bits that the step back reads, by place."""
         return tuple(place for place, name in enumerate(self.flags) if place > 0 or name in self.adjoint.reads)
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Populations that run together: what the text of both kernels depends on, besides the shape."""
+
+    layers: tuple[Layer, ...]
+    links: tuple[Link, ...] = ()
+
+    @property
+    def has_product(self) -> bool:
+        """Whether spikes of the populations return to them."""
+        return bool(self.links)
+
+    @property
+    def delay(self) -> int:
+        """The largest delay."""
+        return max((link.delay for link in self.links), default=1)
+
+    @property
+    def sums(self) -> int:
+        """How many sums a neuron has at most: one for each receptor."""
+        return max(1, *(len(layer.into) for layer in self.layers))
+
+    def sum_of(self, link: Link) -> int:
+        """Return the number of the sum that a link adds to."""
+        return self.layers[link.target].into.index(link.into)
+
+    @cached_property
+    def pieces(self) -> dict[str, tuple[Piece, ...]]:
+        """The parts of the products forward and backward, in the order of weights."""
+        forward = {Piece(self.sum_of(link), link.source, link.delay) for link in self.links}
+        backward = {Piece(self.sum_of(link), link.target, link.delay) for link in self.links}
+        return {"forward": tuple(sorted(forward)), "backward": tuple(sorted(backward))}
+
+    @property
+    def names(self) -> str:
+        """The names of the rules."""
+        return ", ".join(dict.fromkeys(layer.traced.name for layer in self.layers))

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`run_layer`: all steps of a layer as a function that JAX differentiates, by two kernels."""
+"""All steps of layers forward, and all steps back: what two kernels are given, and what they return."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,29 +13,28 @@ import numpy as np
 
 from .calls import Kernels, as_words, of_words
 from .device import Device
-from .layer import Layer
-from .weights import backward_weights, forward_weights, power_of_two, product, quantum_of
+from .layer import Layer, Layers
+from .weights import backward_weights, forward_weights, power_of_two, quanta_of
 
-__all__ = ["Inputs", "Outputs", "Saved", "backward", "forward", "run_layer"]
+__all__ = ["Given", "Outputs", "Saved", "Weights", "backward", "forward"]
 
 Array = Any
+Operands = dict[tuple[int, str, int], Array]
 
 _ROOM = 2.0**4  # the largest cotangent that comes from outside is scaled to this: 2^12 below the largest float16
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class Given:
     """What a layer runs with, by the places of its rule.
 
-    `currents` (batch, steps, neurons) arrive at the receptors that are fed; `weights` (neurons, neurons), by source and
-    target, are those of its own projection, None if it has none; `states` are (batch, neurons); `params` () or
-    (neurons,). `random` (batch, 3) are the first step and the two keys of random numbers, as uint32; None if the rule
-    draws none.
+    `currents` (batch, steps, neurons) arrive at the receptors that are fed; `states` are (batch, neurons); `params` ()
+    or (neurons,). `random` (batch, 3) are the first step and the two keys of random numbers, as uint32; None if the
+    rule draws none.
     """
 
     currents: Sequence[Array]
-    weights: Array | None
     states: Sequence[Array]
     params: Sequence[Array]
     random: Array | None = None
@@ -44,8 +42,20 @@ class Inputs:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
+class Weights:
+    """The weights of each link, (sources, neurons), and what they are whole numbers of: those into a receptor the same.
+
+    Weights are rounded to whole numbers of their quantum (), or, if it is None, of one that suits them.
+    """
+
+    matrices: Sequence[Array]
+    quanta: Sequence[Array | None]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
 class Outputs:
-    """What steps result in: spikes and recorded states (batch, steps, neurons), and the last states.
+    """What steps of a layer result in: spikes and recorded states (batch, steps, neurons), and the last states.
 
     Of cotangents, those of spikes are None if the layer is not answered.
     """
@@ -58,106 +68,120 @@ class Outputs:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, eq=False)
 class Saved:
-    """What the way back reads."""
+    """What the way back reads of a layer."""
 
     kept: Sequence[Array]
     flags: Sequence[Array]
-    weights: Array | None
     params: Sequence[Array]
     random: Array | None
 
 
-def forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, Saved]:
+def forward(
+    layers: Layers, device: Device, given: Sequence[Given], weights: Weights
+) -> tuple[list[Outputs], list[Saved]]:
     """Run all steps."""
-    c = layer
-    batch, steps, _ = inputs.currents[0].shape
-    kernels = Kernels(c, batch, device)
-    operands: dict[tuple[str, int], Array] = {
-        **{("current", k): x.astype(np.float32) for k, x in enumerate(inputs.currents)},
-        **{("begin", k): as_words(x) for k, x in enumerate(inputs.states)},
-        **{("param", k): as_words(x).reshape(-1) for k, x in enumerate(inputs.params)},
-    }
-    if inputs.random is not None:
-        operands["random", 0] = inputs.random
-    if c.has_product:
-        quantum = quantum_of(inputs.weights)
-        operands["weights", 0] = forward_weights(inputs.weights, quantum, kernels.shape("forward"))
-        operands["quantum", 0] = quantum.reshape(1)
+    batch, steps, _ = given[0].currents[0].shape
+    kernels = Kernels(layers, batch, device)
+    operands: Operands = {}
+    for place, one in enumerate(given):
+        operands |= {
+            **{(place, "current", k): x.astype(np.float32) for k, x in enumerate(one.currents)},
+            **{(place, "begin", k): as_words(x) for k, x in enumerate(one.states)},
+        }
+        operands |= _always(place, one)
+    if layers.has_product:
+        quanta = quanta_of(layers, weights.matrices, weights.quanta)
+        operands[0, "weights", 0] = forward_weights(layers, weights.matrices, quanta, kernels.shape("forward"))
+        operands |= {(place, "quantum", 0): x for place, x in enumerate(_of_sums(layers, quanta))}
     found = kernels.forward(steps, operands)
-    states = [of_words(found["end", k], name.dtype) for k, name in enumerate(c.states)]
-    shown = [of_words(found["shown", k], c.states[place].dtype) for k, place in enumerate(c.shown)]
-    flags = [found["flags", k] for k in range(len(c.flags))]
-    kept = [found["kept", k] for k in range(len(c.kept))]
-    outputs = Outputs(found["spikes", 0], shown, states)
-    return outputs, Saved(kept, flags, inputs.weights, inputs.params, inputs.random)
+    outputs, saved = [], []
+    for place, (c, one) in enumerate(zip(layers.layers, given, strict=True)):
+        states = [of_words(found[place, "end", k], name.dtype) for k, name in enumerate(c.states)]
+        shown = [of_words(found[place, "shown", k], c.states[of].dtype) for k, of in enumerate(c.shown)]
+        kept, flags = (
+            [found[place, name, k] for k in range(len(some))] for name, some in (("kept", c.kept), ("flags", c.flags))
+        )
+        outputs.append(Outputs(found[place, "spikes", 0], shown, states))
+        saved.append(Saved(kept, flags, one.params, one.random))
+    return outputs, saved
 
 
-def backward(layer: Layer, device: Device, saved: Saved, cotangents: Outputs, steps: int) -> Inputs:
-    """Return the cotangents of inputs for those of outputs: of weights none, of parameters (batch, neurons)."""
-    c = layer
-    batch = len(saved.flags[0])
-    kernels = Kernels(c, batch, device)
-    of_shown = [d for d, place in zip(cotangents.shown, c.shown, strict=True) if place in c.float_states]
-    of_spikes = [cotangents.spikes] if c.has_answer else []
-    of_states = [cotangents.states[place] for place in c.float_states]
-    scale, of_weights = jnp.float32(1), jnp.float32(1)
-    operands: dict[tuple[str, int], Array] = {
-        **{("kept", k): x for k, x in enumerate(saved.kept)},
-        **{("flags", k): saved.flags[place] for k, place in enumerate(c.flags_back)},
-        **{("param", k): as_words(x).reshape(-1) for k, x in enumerate(saved.params)},
-        **{("shown", k): x for k, x in enumerate(of_shown)},
-        **{("end", k): x for k, x in enumerate(of_states)},
-    }
-    if saved.random is not None:
-        operands["random", 0] = saved.random
-    if c.has_answer:
-        operands["spikes", 0] = cotangents.spikes
-    if c.into is not None:
-        largest = [jnp.max(jnp.abs(x)) for x in (*of_spikes, *of_shown, *of_states, jnp.float32(0))]
-        scale = _ROOM / power_of_two(jnp.max(jnp.stack(largest)))
-        of_weights = power_of_two(jnp.max(jnp.abs(jnp.asarray(saved.weights))))
-        quantum, shape = quantum_of(saved.weights), kernels.shape("backward")
-        operands["weights", 0] = backward_weights(saved.weights, quantum, 1 / of_weights, shape)
-    operands["scales", 0] = jnp.stack([scale, 1 / scale, of_weights])
+def backward(
+    layers: Layers,
+    device: Device,
+    saved: Sequence[Saved],
+    weights: Weights,
+    cotangents: Sequence[Outputs],
+    steps: int,
+) -> list[Given]:
+    """Return the cotangents of what is given for those of outputs: of parameters (batch, neurons)."""
+    kernels = Kernels(layers, len(saved[0].flags[0]), device)
+    operands, outer = dict[tuple[int, str, int], Array](), list[Array]()
+    for place, (c, one, d) in enumerate(zip(layers.layers, saved, cotangents, strict=True)):
+        from_outside = _from_outside(place, c, d)
+        outer += from_outside.values()
+        operands |= {
+            **{(place, "kept", k): x for k, x in enumerate(one.kept)},
+            **{(place, "flags", k): one.flags[of] for k, of in enumerate(c.flags_back)},
+            **from_outside,
+            **_always(place, one),
+        }
+    scales = [jnp.ones(3, np.float32)] * len(saved)
+    if layers.has_product:
+        scale = _ROOM / power_of_two(jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in [*outer, jnp.float32(0)]])))
+        of_weights, of_sums = _scales(layers, weights.matrices)
+        quanta, shape = quanta_of(layers, weights.matrices, weights.quanta), kernels.shape("backward")
+        each = [1 / of_sums[link.target][layers.sum_of(link)] / of_weights for link in layers.links]
+        operands[0, "weights", 0] = backward_weights(layers, weights.matrices, quanta, each, shape)
+        first = jnp.stack([scale, 1 / scale, of_weights])
+        scales = [jnp.concatenate([first, x]) for x in of_sums]
+    operands |= {(place, "scales", 0): x for place, x in enumerate(scales)}
     found = kernels.backward(steps, operands)
-    currents = {k: found["current", k] for k in range(len(c.receptors))}
-    begin = [found["begin", c.float_states.index(k)] if k in c.float_states else None for k in range(len(c.states))]
-    params = [found["param_sums", c.wanted.index(k)] if k in c.wanted else None for k in range(len(c.params))]
-    return Inputs([currents[k] for k in c.fed], None, begin, params)
+    return [_cotangents(place, c, found) for place, c in enumerate(layers.layers)]
 
 
-def _of_weights(layer: Layer, spikes: Array, arriving: Array) -> Array:
-    """Return the cotangent of weights: a product of spikes, and of what arrives `delay` steps later.
-
-    Both have few enough bits that products of tensor cores are exact.
-    """
-    before = spikes[:, : max(0, arriving.shape[1] - layer.delay)]
-    return product(before, arriving[:, layer.delay :])
+def _always(place: int, one: Given | Saved) -> Operands:
+    """Return the operands that both ways have."""
+    params: Operands = {(place, "param", k): as_words(x).reshape(-1) for k, x in enumerate(one.params)}
+    return params if one.random is None else params | {(place, "random", 0): one.random}
 
 
-def _run_forward(layer: Layer, device: Device, inputs: Inputs) -> tuple[Outputs, tuple[Saved, Array]]:
-    outputs, saved = forward(layer, device, inputs)
-    return outputs, (saved, outputs.spikes)
+def _of_sums(layers: Layers, of_links: Sequence[Array]) -> list[Array]:
+    """Return numbers of links as those of the sums of each layer, (sums,): 1 where there is no link."""
+    found = [[jnp.float32(1)] * layers.sums for _ in layers.layers]
+    for link, x in zip(layers.links, of_links, strict=True):
+        found[link.target][layers.sum_of(link)] = jnp.asarray(x, np.float32)
+    return [jnp.stack(x) for x in found]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def run_layer(layer: Layer, device: Device, inputs: Inputs) -> Outputs:
-    """Return what all steps of a layer result in."""
-    return forward(layer, device, inputs)[0]
+def _scales(layers: Layers, weights: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """Return a power of two above all weights, and by which those of each sum have to be divided to be close to it."""
+    places = [(link.target, link.into) for link in layers.links]
+    of = {
+        place: jnp.max(
+            jnp.stack([jnp.max(jnp.abs(x)) for x, other in zip(weights, places, strict=True) if other == place])
+        )
+        for place in places
+    }
+    most = jnp.max(jnp.stack(list(of.values())))
+    largest = power_of_two(most)
+    each = {place: power_of_two(jnp.where(x == 0, most, x)) / largest for place, x in of.items()}
+    return largest, _of_sums(layers, [each[place] for place in places])
 
 
-def _run_backward(layer: Layer, device: Device, stored: tuple[Saved, Array], cotangents: Outputs) -> tuple[Inputs]:
-    saved, spikes = stored
-    found = backward(layer, device, saved, cotangents, cotangents.spikes.shape[1])
-    weights = None
-    if layer.into is not None:
-        [arriving] = [x for k, x in zip(layer.fed, found.currents, strict=True) if k == layer.into]
-        weights = _of_weights(layer, spikes, arriving)
-    params = [
-        None if sums is None else sums.sum((0,) if own else (0, 1)).reshape(jnp.shape(x))
-        for sums, x, own in zip(found.params, saved.params, layer.per_neuron, strict=True)
-    ]
-    return (replace(found, weights=weights, params=params),)
+def _from_outside(place: int, layer: Layer, cotangents: Outputs) -> Operands:
+    """Return the cotangents that come from outside of the kernel."""
+    shown = [d for d, of in zip(cotangents.shown, layer.shown, strict=True) if of in layer.float_states]
+    found: Operands = {
+        **{(place, "shown", k): x for k, x in enumerate(shown)},
+        **{(place, "end", k): cotangents.states[of] for k, of in enumerate(layer.float_states)},
+    }
+    return found | {(place, "spikes", 0): cotangents.spikes} if layer.has_answer else found
 
 
-run_layer.defvjp(_run_forward, _run_backward)
+def _cotangents(place: int, layer: Layer, found: Mapping[tuple[int, str, int], Array]) -> Given:
+    """Return the cotangents of what a layer is given: None for what has none."""
+    states, wanted = layer.float_states, layer.wanted
+    begin = [found[place, "begin", states.index(k)] if k in states else None for k in range(len(layer.states))]
+    params = [found[place, "param_sums", wanted.index(k)] if k in wanted else None for k in range(len(layer.params))]
+    return Given([found[place, "current", k] for k in layer.fed], begin, params)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both kernels of a layer share: its shape, and the weights of a warp.
 //
-// A cluster of blocks owns SAMPLES samples; a block owns OWN neurons of these samples. With a product, the warps of a
-// block share its rows of weights, ACROSS side by side, and split the sum over the other neurons in PARTS.
+// A cluster of blocks owns SAMPLES samples; a block owns OWN neurons of one layer in these samples. With a product, the
+// warps of a block share its rows of weights, ACROSS side by side, and split the sum over the other neurons in PARTS.
+// The weights are pieces: one for each sum that they add to, layer that they are multiplied with, and delay.
 
 constexpr u32 WARPS = 8, THREADS = 32 * WARPS, TILES = 2;  // a warp has TILES tiles of 16 rows
-constexpr u32 ACROSS = OWN / 16 / TILES, PARTS = WARPS / ACROSS, DEPTH = WIDE / PARTS;
+constexpr u32 ACROSS = OWN / 16 / TILES, PARTS = WARPS / ACROSS, DEPTH = INNER / PARTS;
 constexpr u32 GROUPS = (SAMPLES + 7) / 8;          // of samples, which one product has
 constexpr u32 CHAINS = GROUPS == 1 ? 2 : 1;        // sums that do not wait for each other
 constexpr u32 WORDS = WIDE / 32, OWN_WORDS = OWN / 32;  // bits of spikes of a sample
+constexpr u32 SLOTS = DELAY + 1;                   // of what blocks send, by step
 constexpr u32 SUM_ROW = OWN + 4;                   // of partial sums of a sample, such that columns are in different banks
 
 // The weights of a warp: some in registers, others in shared memory.
@@ -31,6 +33,10 @@ BE void load(Weights<COUNT, KEPT_HERE>& weights, const uint4* from, uint4* room,
 template <u32 COUNT, u32 KEPT_HERE> BE uint4 vector_of(const Weights<COUNT, KEPT_HERE>& weights, u32 k) {
     return k < KEPT_HERE ? weights.own[k] : weights.others[(k - KEPT_HERE) * 32];
 }
+
+// The part of a warp of the products with a piece, and where it begins among those of all pieces.
+BE constexpr u32 depth_of(u32 piece) { return piece_wide(piece) / PARTS; }
+BE constexpr u32 begin_of(u32 piece) { return piece_before(piece) / PARTS; }
 
 // What random numbers of a neuron in a step follow from.
 struct Random { u32 neuron, step, keys[2]; };

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of the kernels of a layer: constants of its shape, its rule both ways, and what all layers share."""
+"""The text of the kernels of layers: constants of their shape, their rules both ways, and what all kernels share."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ....scalar.cuda_text import TYPES, cuda_text
 from ....scalar.form import Form, Name
-from .layer import Layer
+from .layer import Layer, Layers
 from .shape import Shape
 
-__all__ = ["kernel_text", "pointers"]
+__all__ = ["SHARED", "kernel_text", "parameter"]
 
 _HERE = Path(__file__).parent
 _LONGEST_WAIT = 20_000_000_000  # nanoseconds
@@ -27,7 +28,9 @@ _FIELDS = {  # addresses in the parameter of a kernel, and the constant that say
         "begin": "FLOATS", "param_sums": "WANTED",
     },
 }  # fmt: skip
+SHARED = ("weights", "scratch")  # one array for all layers
 _INTEGERS = "typedef unsigned u32;\ntypedef unsigned long long u64;\n"
+_BEGIN = 'extern "C" __global__ void __launch_bounds__(256, 1) IN_CLUSTER'
 
 
 @functools.cache
@@ -35,27 +38,62 @@ def _read(name: str) -> str:
     return (_HERE / name).read_text()
 
 
-def kernel_text(layer: Layer, shape: Shape, words: str | None = None) -> str:
-    """Return the whole text of a kernel; `words` are the words that it is written in, None for those of a GPU."""
-    ways = {"forward": (layer.adjoint.forward, _forward), "backward": (layer.adjoint.backward, _backward)}
-    form, rule = ways[shape.way]
+def kernel_text(layers: Layers, shape: Shape, words: str | None = None) -> str:
+    """Return the whole text of a kernel; `words` are the words that it is written in, None for those of a GPU.
+
+    With several layers, what depends on one is in a namespace of its own, and each block runs what is in that of its
+    layer.
+    """
+    several = len(layers.layers) > 1
+    forms = [getattr(layer.adjoint, shape.way) for layer in layers.layers]
+    begin = "BE void name(const kind& p)" if several else f"{_BEGIN} name(const __grid_constant__ kind p)"
     parts = [
         _INTEGERS,
-        _constants(layer, shape),
-        cuda_text([form]),
+        f"#define KERNEL(name, kind) {begin}\n",
+        _shape(layers, shape),
+        cuda_text(forms),
         _read("words.cu") if words is None else words,
-        _read("shape.cu"),
-        rule(layer, form),
-        _read(f"{shape.way}.cu"),
+        _tables(layers, shape),
     ]
-    return "\n".join(parts)
+    for place, layer in enumerate(layers.layers):
+        of_layer = [
+            _constants(layers, place, shape),
+            _read("shape.cu"),
+            _rule(layer, shape.way),
+            _read(f"{shape.way}.cu"),
+        ]
+        parts += [f"namespace of_{place} {{", *of_layer, "}"] if several else of_layer
+    return "\n".join([*parts, *(_together(layers, shape) if several else ())])
 
 
-def pointers(layer: Layer, way: str) -> list[tuple[str, int]]:
-    """Return the fields of a kernel's parameter that are addresses: a name, and a place within it."""
+def _together(layers: Layers, shape: Shape) -> list[str]:
+    """Return the lines of a kernel of several layers."""
+    way, kind = shape.way, shape.way.capitalize()
+    places = range(len(layers.layers))
+    lines = [f"struct {kind} {{", *(f"    of_{k}::{kind} of_{k};" for k in places), "    u32 steps, samples;", "};"]
+    lines += [f"{_BEGIN} {way}(const __grid_constant__ {kind} p) {{", "    const u32 block = blockIdx.x % BLOCKS;"]
+    ends = [shape.first_of(k) + shape.blocks_of[k] for k in places]
+    lines += [f"    if (block < {ends[k]}u) return of_{k}::{way}(p.of_{k});" for k in places]
+    return [*lines, "}", ""]
+
+
+def parameter(layers: Layers, way: str, steps: int, samples: int) -> tuple[bytes, dict[tuple[int, str, int], int]]:
+    """Return a kernel's parameter without its addresses, and where these are: of a layer, a name and a place."""
+    places: dict[tuple[int, str, int], int] = {}
+    numbers = struct.pack("<2I", steps, samples)
+    found = b""
+    for place, layer in enumerate(layers.layers):
+        fields = list(_pointers(layer, way))
+        places |= {(place, *field): len(found) + 8 * k for k, field in enumerate(fields)}
+        found += bytes(8 * len(fields)) + numbers
+    return found + (numbers if len(layers.layers) > 1 else b""), places
+
+
+def _pointers(layer: Layer, way: str) -> Iterator[tuple[str, int]]:
+    """Yield the fields of a layer that are addresses: a name, and a place within it."""
     counts = _counts(layer, way)
-    rooms = _FIELDS[way].items()
-    return [(name, place) for name, room in rooms for place in range(max(1, counts[room]) if room else 1)]
+    for name, room in _FIELDS[way].items():
+        yield from ((name, place) for place in range(max(1, counts[room]) if room else 1))
 
 
 def _counts(layer: Layer, way: str) -> dict[str, int]:
@@ -73,20 +111,66 @@ def _counts(layer: Layer, way: str) -> dict[str, int]:
     }
 
 
-def _constants(layer: Layer, shape: Shape) -> str:
-    counts = _counts(layer, shape.way)
-    clustered = layer.has_product and shape.blocks > 1
+def _shape(layers: Layers, shape: Shape) -> str:
+    """Return the constants that all blocks have."""
+    clustered = layers.has_product and shape.blocks > 1
+    macros = {
+        "CLUSTER": str(shape.blocks if clustered else 1),
+        "MULTICAST": str(int(shape.multicast and clustered)),
+        "IN_CLUSTER": f"__cluster_dims__({shape.blocks}, 1, 1)" if clustered else "",
+    }
     numbers = {
-        "H": layer.neurons,
         "WIDE": shape.wide,
-        "SAVED": layer.saved,
+        "INNER": shape.inner(layers) or shape.wide,
         "OWN": shape.own,
         "BLOCKS": shape.blocks,
         "SAMPLES": shape.samples,
         "REGISTERS": shape.registers,
         "AHEAD": shape.ahead,
-        "DELAY": layer.delay,
-        "INTO": layer.into or 0,
+        "DELAY": layers.delay,
+        "SUMS": layers.sums,
+        "PIECES": len(layers.pieces[shape.way]),
+    }
+    flags = {
+        "PRODUCT": layers.has_product,
+        "SUMS_WITHIN": shape.sums_within,
+        "SCALED": layers.sums > 1 or len(layers.layers) > 1,
+    }
+    lines = [f"#define {name} {text}" for name, text in macros.items()]
+    lines += [f"constexpr u64 LONGEST_WAIT = {_LONGEST_WAIT}ull;"]
+    return "\n".join([*lines, *_lines(numbers, flags), ""])
+
+
+def _lines(numbers: Mapping[str, int], flags: Mapping[str, bool]) -> list[str]:
+    lines = [f"constexpr u32 {name} = {value}u;" for name, value in numbers.items()]
+    return lines + [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
+
+
+def _tables(layers: Layers, shape: Shape) -> str:
+    """Return what is known of the pieces of weights, by their number."""
+    pieces = layers.pieces[shape.way]
+    wide = [shape.wide_of(piece.of) for piece in pieces]
+    following = [sum(other.sum <= piece.sum for other in pieces) for piece in pieces]
+    tables = {
+        "piece_sum": [piece.sum for piece in pieces],
+        "piece_delay": [piece.delay for piece in pieces],
+        "piece_from": [shape.own * shape.first_of(piece.of) for piece in pieces],
+        "piece_wide": wide,
+        "piece_before": [sum(wide[:k]) for k in range(len(wide))],
+        "piece_next": following,  # the first one of the next sum
+    }
+    return "".join(_table(name, values, 0) for name, values in tables.items())
+
+
+def _constants(layers: Layers, place: int, shape: Shape) -> str:
+    """Return the constants of the blocks of a layer."""
+    layer = layers.layers[place]
+    counts = _counts(layer, shape.way)
+    numbers = {
+        "H": layer.neurons,
+        "SAVED": layer.saved,
+        "FIRST": shape.first_of(place),
+        "FETCHED_ROOM": shape.fetched(layers),
         "CURRENTS": len(layer.fed),
         "PER_NEURON": _bits(layer.per_neuron),
         "HALVES": _bits(layer.halves),
@@ -106,22 +190,12 @@ def _constants(layer: Layer, shape: Shape) -> str:
         },
     }
     flags = {
-        "PRODUCT": layer.has_product,
         "SPIKING": layer.adjoint.spiking,
         "ANSWERED": layer.has_answer,
-        "SUMS_WITHIN": shape.sums_within,
         "RANDOM": bool(layer.traced.random),
     }
-    macros = {
-        "CLUSTER": str(shape.blocks if clustered else 1),
-        "MULTICAST": str(int(shape.multicast and clustered)),
-        "IN_CLUSTER": f"__cluster_dims__({shape.blocks}, 1, 1)" if clustered else "",
-    }
-    lines = [f"#define {name} {text}" for name, text in macros.items()]
-    lines += [f"constexpr u64 LONGEST_WAIT = {_LONGEST_WAIT}ull;"]
-    lines += [f"constexpr u32 {name} = {value}u;" for name, value in numbers.items()]
-    lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
-    return "\n".join(lines) + "\n"
+    sums = [layer.into.index(k) if k in layer.into else layers.sums for k in range(len(layer.receptors))]
+    return "\n".join([*_lines(numbers, flags), _table("sum_of", sums, layers.sums)])
 
 
 def _bits(flags: Sequence[bool]) -> int:
@@ -132,6 +206,10 @@ def _table(name: str, values: Sequence[int], otherwise: int) -> str:
     """Return a function that returns the values by their number, known to the compiler."""
     found = "".join(f"k == {k} ? {value}u : " for k, value in enumerate(values))
     return f"BE constexpr u32 {name}(u32 k) {{ return {found}{otherwise}u; }}\n"
+
+
+def _rule(layer: Layer, way: str) -> str:
+    return {"forward": _forward, "backward": _backward}[way](layer, getattr(layer.adjoint, way))
 
 
 def _forward(layer: Layer, form: Form) -> str:

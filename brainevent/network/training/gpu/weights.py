@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .layer import Layers, Piece
 from .shape import Shape
 
-__all__ = ["backward_weights", "forward_weights", "power_of_two", "product", "quantum_of"]
+__all__ = ["LARGEST", "backward_weights", "forward_weights", "power_of_two", "quanta_of", "quantum_of"]
 
 Array = Any
 
 _BITS = 14  # of the magnitude of a weight, in quanta
 _LOW = 7  # of them in the lower plane
+LARGEST = 2**_BITS - 1  # in quanta
 _SMALLEST = 2.0**-100
 
 
@@ -26,44 +28,73 @@ def power_of_two(x: Array) -> Array:
     return jnp.where(jnp.isfinite(x), jnp.where(x > 0, jnp.ldexp(jnp.float32(1), exponent), 1), jnp.nan)
 
 
-def quantum_of(weights: Array) -> Array:
+def quantum_of(*weights: Array) -> Array:
     """Return the smallest power of two of which all weights are at most 16383: float32, NaN if any is not finite."""
-    largest = jnp.max(jnp.abs(weights))
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in weights]))
     quantum = power_of_two(largest) * 2.0**-_BITS
-    return jnp.where(jnp.round(largest / quantum) < 2**_BITS, quantum, 2 * quantum)
+    return jnp.where(jnp.round(largest / quantum) <= LARGEST, quantum, 2 * quantum)
 
 
-def _padded(weights: Array, shape: Shape) -> Array:
-    rest = shape.wide - weights.shape[0]
-    return jnp.pad(weights, ((0, rest), (0, rest)))
+def quanta_of(layers: Layers, weights: Sequence[Array], given: Sequence[Array | None]) -> list[Array]:
+    """Return what the weights of each link are whole numbers of: those into the same receptor have one quantum.
+
+    For links that have one, it is what is given.
+    """
+    places = [(link.target, link.into) for link in layers.links]
+    of = {place: [x for x, other in zip(weights, places, strict=True) if other == place] for place in places}
+    found = {place: quantum_of(*some) for place, some in of.items()}
+    return [found[place] if known is None else known for place, known in zip(places, given, strict=True)]
 
 
-def forward_weights(weights: Array, quantum: Array, shape: Shape) -> Array:
+def _piece(layers: Layers, shape: Shape, piece: Piece, matrices: Sequence[Array]) -> Array:
+    """Return the matrices (sources, targets) of a piece as one, with zeros between neurons without a link.
+
+    Forward, its columns are the neurons of all blocks; backward its rows.
+    """
+    forward, dtype = shape.way == "forward", matrices[0].dtype
+    found = []
+    for place in range(len(layers.layers)):
+        ends = (piece.of, place) if forward else (place, piece.of)
+        size = tuple(shape.wide_of(end) for end in ends)
+        which = (
+            matrix
+            for link, matrix in zip(layers.links, matrices, strict=True)
+            if ((link.source, link.target), layers.sum_of(link), link.delay) == (ends, piece.sum, piece.delay)
+        )
+        matrix = next(which, jnp.zeros(size, dtype))
+        found.append(jnp.pad(matrix, [(0, most - n) for most, n in zip(size, matrix.shape, strict=True)]))
+    return jnp.concatenate(found, int(forward))
+
+
+def forward_weights(layers: Layers, weights: Sequence[Array], quanta: Sequence[Array], shape: Shape) -> Array:
     """Return weights (source, target) as two planes: int8 [block, warp, step, tile, plane, lane, byte].
 
     Rows are targets. The bits of a word of spikes, of which lane q takes every fourth, say which byte is which source.
     """
-    across = shape.own // 32
-    whole = _padded(jnp.round(weights / quantum).astype(jnp.int32), shape)
-    sources, targets = (shape.parts, -1, 4, 2, 4), (shape.blocks, across, 2, 2, 8)
-    ordered = whole.reshape(*sources, *targets)  # part, step, byte, high, lane; block, across, tile, row, lane
-    ordered = ordered.transpose(5, 0, 6, 1, 7, 9, 4, 3, 8, 2)
-    planes = [ordered >> _LOW, ordered & (2**_LOW - 1)]
+    whole = [jnp.round(x / quantum).astype(jnp.int32) for x, quantum in zip(weights, quanta, strict=True)]
+    found = []
+    for piece in layers.pieces["forward"]:
+        sources, targets = (shape.parts, -1, 4, 2, 4), (shape.blocks, shape.own // 32, 2, 2, 8)
+        # part, step, byte, high, lane; block, across, tile, row, lane
+        ordered = _piece(layers, shape, piece, whole).reshape(*sources, *targets)
+        found.append(ordered.transpose(5, 0, 6, 1, 7, 9, 4, 3, 8, 2))
+    all_ = jnp.concatenate(found, 3)
+    planes = [all_ >> _LOW, all_ & (2**_LOW - 1)]
     return jnp.stack(planes, 5).astype(jnp.int8)
 
 
-def backward_weights(weights: Array, quantum: Array, scale: Array, shape: Shape) -> Array:
-    """Return the weights of the forward step, times a scale, as float16 [block, warp, step, tile, lane, element].
+def backward_weights(
+    layers: Layers, weights: Sequence[Array], quanta: Sequence[Array], scales: Sequence[Array], shape: Shape
+) -> Array:
+    """Return the weights of the forward step, times scales, as float16 [block, warp, step, tile, lane, element].
 
     Rows are sources.
     """
-    across = shape.own // 32
-    exact = _padded(jnp.round(weights / quantum) * quantum * scale, shape)
-    sources, targets = (shape.blocks, across, 2, 2, 8), (shape.parts, -1, 2, 4, 2)
-    ordered = exact.reshape(*sources, *targets)  # block, across, tile, row, lane; part, step, high, lane, element
-    return ordered.transpose(0, 5, 1, 6, 2, 4, 8, 7, 3, 9).astype(np.float16)
-
-
-def product(before: Array, after: Array) -> Array:
-    """Return the sum over samples and steps of products: (B, T, M) and (B, T, N) to float32 (M, N)."""
-    return jax.lax.dot_general(before, after, (((0, 1), (0, 1)), ((), ())), preferred_element_type=jnp.float32)
+    exact = [jnp.round(x / q) * q * scale for x, q, scale in zip(weights, quanta, scales, strict=True)]
+    found = []
+    for piece in layers.pieces["backward"]:
+        sources, targets = (shape.blocks, shape.own // 32, 2, 2, 8), (shape.parts, -1, 2, 4, 2)
+        # block, across, tile, row, lane; part, step, high, lane, element
+        ordered = _piece(layers, shape, piece, exact).reshape(*sources, *targets)
+        found.append(ordered.transpose(0, 5, 1, 6, 2, 4, 8, 7, 3, 9))
+    return jnp.concatenate(found, 3).astype(np.float16)
