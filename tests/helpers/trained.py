@@ -288,13 +288,18 @@ def in_jax(layers, inputs, surrogate=SURROGATE):
 
 
 def differences(layers, device, inputs, cotangents, surrogate=SURROGATE):
-    """Run layers, and return outputs and their expected values; and 1 - cosine of cotangents with those of JAX."""
+    """Run layers, and return outputs and their expected values; and 1 - cosine of cotangents with those of JAX.
+
+    JAX runs on the CPU: on a GPU it would look for the fastest product of each size, which takes longer than all else.
+    """
     given = jax.tree.map(jnp.asarray, inputs)
     exact = [jnp.float32(x * q) for x, q in zip(*on_grid(layers, inputs.weights), strict=True)]
     given = replace(given, weights=exact)
     found, pull = jax.vjp(jax.jit(lambda inputs: run_layers(layers, device, inputs)), given)
-    with jax.default_matmul_precision("highest"):
-        expected, expected_pull = jax.vjp(jax.jit(lambda inputs: in_jax(layers, inputs, surrogate)), given)
+    cpu = jax.devices("cpu")[0]
+    with jax.default_device(cpu), jax.default_matmul_precision("highest"):
+        plain = jax.jit(lambda inputs: in_jax(layers, inputs, surrogate))
+        expected, expected_pull = jax.vjp(plain, jax.device_put(given, cpu))
         wanted = expected_pull(cotangents)[0]
     angles = {
         jax.tree_util.keystr(path): one_minus_cosine(a, b)

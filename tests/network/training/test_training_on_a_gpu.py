@@ -227,6 +227,25 @@ def said(*projections, sizes=(20, 20)):
     return training_in_words(plan, NativeRunner(GpuKernels(PretendGpu(2)))).splitlines()
 
 
+@pytest.mark.thorough
+def test_kernels_that_are_not_refused_have_room(monkeypatch):
+    """For all that they read in a step, too: a device with just enough shared memory compiles them."""
+    sim, weights = network()
+
+    def line(kilobytes):
+        runner = NativeRunner(GpuKernels(PretendGpu(2, kilobytes * 1024)))
+        return next(line for line in training_in_words(sim.plan, runner).splitlines() if "hidden" in line)
+
+    least = next(k for k in range(1, 100) if "in native code" in line(k))
+    assert least > 1
+    assert "in plain JAX, because the weights of hidden->hidden.syn, for 40 neurons of hidden, are more" in line(
+        least - 1
+    )
+    device = PretendGpu(2, least * 1024)
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(device)))
+    jax.jit(jax.grad(loss_of(sim), (0, 1))).lower(weights, jnp.float32(0.9), jnp.zeros((1, STEPS, 10)))
+
+
 def test_programs_for_a_cpu_are_refused_with_what_to_do(monkeypatch):
     sim, weights = network()
     device = PretendGpu(2)

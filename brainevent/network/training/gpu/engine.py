@@ -49,7 +49,7 @@ class GpuKernels:
         """Say what the kernels cannot run; nothing if they can run it."""
         if not cells.products:
             return ""
-        made = [_layer(cells, cell, [False] * len(cell.params), fed=()) for cell in cells.cells]
+        made = [_largest(cells, cell) for cell in cells.cells]
         if self._has_room(_layers(cells, made, drawn=False)) or (drawn and self._has_room(_layers(cells, made))):
             return ""
         neurons = named([f"{cell.size} neurons of {cell.population.name}" for cell in cells.cells])
@@ -269,13 +269,14 @@ def _layer(
     fed: Collection[int],
     shown: Collection[str] | None = None,
     answered: bool = True,
+    adjoint: Adjoint | None = None,
 ) -> Layer:
-    """Return a population of a component."""
+    """Return a population of a component; its adjoint is that of the cell if none is given."""
     states = list(cell.states)
     arrived = {one.place for one in cells.products}
     return Layer(
         cell.population.rule,
-        _adjoint(cell, cells),
+        _adjoint(cell, cells) if adjoint is None else adjoint,
         cell.size,
         tuple(fed),
         tuple(k for k, key in enumerate(cell.receptors) if (cell.population.name, key) in arrived),
@@ -284,6 +285,13 @@ def _layer(
         answered,
         rounded=True,
     )
+
+
+def _largest(cells: Cells, cell: Cell) -> Layer:
+    """Return a population for which kernels need most room: all is fed, differentiated and recorded."""
+    adjoint = adjoint_of(cell.population.rule, cells.component.surrogate, rounded=True, name=f"p{cell.place}")
+    own = [True] * len(cell.params)
+    return _layer(cells, cell, own, fed=range(len(cell.receptors)), shown=cell.states, adjoint=adjoint)
 
 
 def _adjoint(cell: Cell, cells: Cells) -> Adjoint:
