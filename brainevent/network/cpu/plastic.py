@@ -19,8 +19,10 @@ from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState, initial_traces
 from .native import plastic_address, plastic_function
-from .plastic_text import ARRIVE, FINISH, late_dtypes, plastic_text, small_of, words_of_plastic
-from .tables import EVENTS, KEPT, STRETCH, Table, address, lines
+from .plastic_late import Waiting
+from .plastic_text import ARRIVE, FINISH, plastic_text
+from .plastic_words import late_dtypes, small_of, words_of_plastic
+from .tables import KEPT, Table, address, lines
 from .waiting import SpikeLists
 
 __all__ = ["Kept", "PlasticArrays", "kept_of"]
@@ -155,7 +157,7 @@ class PlasticArrays:
             others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
         dtypes = {name: array.dtype.name for name, array in states.items()}
         self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=plan.check_finite)
-        self._waiting = None if self._late is None else _Waiting(plan, plastic, self._late)
+        self._waiting = None if self._late is None else Waiting(plan, plastic, self._late)
         found = {
             name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
             for name in (ARRIVE, FINISH)
@@ -268,41 +270,6 @@ class PlasticArrays:
             if kind == "event":
                 words[word] = address(self._kept[plastic.target].lists[name].lines)
         return Table(list(words), words)
-
-
-class _Waiting:
-    """The events of the targets of a projection that wait for spikes of its sources.
-
-    Args:
-        plan: The network.
-        plastic: The projection.
-        dtypes: Of the values of the target that its rule reads, by their names.
-    """
-
-    def __init__(self, plan: Plan, plastic: PlasticPlan, dtypes: Mapping[str, str]):
-        size, rows = plastic.sizes[1], plastic.pre_rows
-        self.held, self.most = aligned((size,), np.uint8), aligned((size,), np.uint8)
-        self.most[...] = EVENTS
-        self._times = aligned((size * EVENTS,), np.uint32)
-        self._values = {name: aligned((size * EVENTS,), dtype) for name, dtype in dtypes.items()}
-        self._seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
-        self._scratch = [aligned((STRETCH,), np.int64) for _ in range(plan.parts)]
-
-    def clear(self, step: int) -> None:
-        """Let nothing wait before a step."""
-        self.held[...] = 0
-        for seen in self._seen:
-            seen[...] = np.uint32(step)
-
-    def words(self, part: int) -> dict[str, int]:
-        """Return what the text of a part needs."""
-        names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
-        words = {name: address(array) for name, array in zip(names, own, strict=True)}
-        return (
-            words
-            | {"some": address(self._scratch[part])}
-            | {f"late:{name}": address(array) for name, array in self._values.items()}
-        )
 
 
 def _own(array: Array) -> Array:
