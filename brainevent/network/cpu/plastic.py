@@ -21,14 +21,14 @@ from ..state import NetworkState, initial_traces
 from .native import plastic_address, plastic_function
 from .plastic_late import Waiting
 from .plastic_text import ARRIVE, FINISH, plastic_text
-from .plastic_words import late_dtypes, small_of, words_of_plastic
-from .tables import KEPT, Table, address, lines
+from .plastic_words import decays_in, late_dtypes, small_of, words_of_plastic
+from .tables import KEPT, STRETCH, Table, address, lines
 from .waiting import SpikeLists
 
 __all__ = ["Kept", "PlasticArrays", "kept_of"]
 
 Array = Any
-_MOST_FACTORS = 2**14  # of a trace: those of longer times are computed
+_MOST_FACTORS = 2**14  # of a trace that decays slowly: those of longer times are computed
 
 
 def kept_of(plan: Plan) -> dict[str, Kept]:
@@ -146,6 +146,7 @@ class PlasticArrays:
         self._origins = plastic.sources[order]
         quantum = plan.population(plastic.target).quanta[plastic.receptor]
         self._per_unit = np.array([1 / quantum], plan.dtype)
+        self._units = [aligned((STRETCH,), np.int32) for _ in range(plan.parts)]
         self._faulty = lines(plan.parts)
         notes = plan.parts, len(plastic.rules.all), len(self.synapses)
         self._found, self._what = np.zeros(notes, np.int64), np.zeros(notes, plan.dtype)
@@ -247,6 +248,7 @@ class PlasticArrays:
             "entries": address(self._entries),
             "origins": address(self._origins),
             "per_unit": address(self._per_unit),
+            "units": address(self._units[part]),
             "faulty": self.faulty(part),
             "found": address(self._found[part]),
             "what": address(self._what[part]),
@@ -292,7 +294,9 @@ def _traces(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
 
 
 def _factors(one: TracePlan, dtype: str) -> Array:
-    """Return by which factors a trace decays in 0, 1, ... steps, as rules compute them."""
-    steps = np.arange(_MOST_FACTORS, dtype=np.uint32)
+    """Return by which factors a trace decays in 0, 1, ... steps, as rules compute them: until it is 0, if it decays."""
+    decayed = decays_in(one, dtype)
+    steps = np.arange(_MOST_FACTORS if decayed is None else decayed + 1, dtype=np.uint32)
     (found,) = interpret(forms_of_synapses(dtype)[FACTOR], [steps, np.full(1, one.rate, dtype)])
+    assert decayed is None or found[-1] == 0
     return np.ascontiguousarray(found)

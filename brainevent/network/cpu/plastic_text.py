@@ -12,7 +12,7 @@ from ..plan.plastic import SPIKE, PlasticPlan
 from .plastic_late import late_of_source, up_to_date, wait
 from .plastic_words import inputs_of
 from .plastic_writer import ROW, Writer
-from .tables import LINE, PLASTIC
+from .tables import LINE, PLASTIC, STRETCH
 
 __all__ = ["ARRIVE", "FINISH", "PlasticText", "plastic_text"]
 
@@ -38,7 +38,7 @@ class _Steps(Writer):
         """Write a walk along synapses of `source`; those of a `stretch` have the traces at the place `at`."""
         pre = self.values("pre", rule.form, "at" if stretch else self.at_pre("source"), "source")
         varies = not stretch and self.plastic.at_axon and self.small.which is not None
-        each = ["e = k", "target = np.int64(targets[e])", f"there = {self.at_post('target')}"]
+        each = ["e = k", "target = np.int64(np.uint32(targets[e]))", f"there = {self.at_post('target')}"]
         each += (pre if varies else []) + self.values("post", rule.form, "there", "target")
         return self.walk(name, rule, ["source", "at"], [] if varies else pre, each)
 
@@ -47,7 +47,7 @@ class _Steps(Writer):
         fixed = self.values("post", rule.form, "there", "target")
         each = self.entry()
         if inputs_of(rule.form, "pre_"):
-            each += ["source = np.int64(origins[k])", f"at = {self.at_pre('source')}"]
+            each += ["source = np.int64(np.uint32(origins[k]))", f"at = {self.at_pre('source')}"]
             each += self.values("pre", rule.form, "at", "source")
         return self.walk(name, rule, ["target", "there"], fixed, each)
 
@@ -91,9 +91,14 @@ class _Steps(Writer):
         row = "0" if self.small.which is None else "np.int64(which[e])"
         later = f"place = ((step + distinct[{row}]) & mask) * ring_row"
         return [
-            "for e in range(begin, end):",
-            *([] if axon else [f"    {later}"]),
-            f"    ring[place + np.int64(targets[e])] += {deliver}(weights[e], per_unit)",
+            f"for first in range(np.uint64(begin), np.uint64(end), np.uint64({STRETCH})):",
+            f"    many = min(np.uint64({STRETCH}), np.uint64(end) - first)",
+            "    for k in range(many):",
+            f"        units[k] = {deliver}(weights[first + k], per_unit)",
+            "    for k in range(many):",
+            "        e = first + k",
+            *([] if axon else [f"        {later}"]),
+            "        ring[place + np.int64(np.uint32(targets[e]))] += units[k]",
         ]
 
     def ring(self) -> list[str]:

@@ -11,9 +11,14 @@ import numpy as np
 
 from ...scalar.form import Form
 from ..plan.plastic import SPIKE, PlasticPlan
+from ..plan.plasticity import TracePlan
 from .tables import EVENTS, PLASTIC
 
-__all__ = ["Small", "inputs_of", "late_dtypes", "read_of_target", "small_of", "words_of_plastic"]
+__all__ = ["Small", "decays_in", "inputs_of", "late_dtypes", "read_of_target", "small_of", "words_of_plastic"]
+
+_DECAYED = {"float32": 104.0, "float64": 746.0}  # exp of minus this is 0
+_MOST_STEPS = 2**17  # of which the factors of a trace are in a table
+_SLOWEST = 1e-30
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,12 @@ def small_of(plastic: PlasticPlan) -> Small:
     entries = np.uint32 if plastic.entries < 2**32 else np.int64
     many = plastic.distinct.size
     return Small(plastic.targets.dtype.type, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
+
+
+def decays_in(one: TracePlan, dtype: str) -> int | None:
+    """Return a number of steps in which a trace decays to 0; None if there is no such number that is small."""
+    steps = np.ceil(_DECAYED[dtype] / max(float(one.rate), _SLOWEST)) + 1
+    return int(steps) if steps <= _MOST_STEPS else None
 
 
 def late_dtypes(plastic: PlasticPlan, states: Mapping[str, str], dtype: str, *, watched: bool) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...scalar.form import Form
 from ...scalar.synapse import DECAYED, SCALED, TracedSynapseRule, forms_of_synapses
 from ..plan.plastic import PlasticPlan
-from .plastic_words import inputs_of, late_dtypes, read_of_target, small_of, words_of_plastic
+from .plastic_words import decays_in, inputs_of, late_dtypes, read_of_target, small_of, words_of_plastic
 from .tables import EVENTS, LIST, PLASTIC, STRETCH
 
 __all__ = ["ROW", "Writer"]
@@ -49,6 +49,7 @@ class Writer:
             "into": ("into", f"{rows['post']} + 1", "int64"),
             "entries": ("entries", "starts[sources * parts]", small.entries.__name__),
             "origins": ("origins", "starts[sources * parts]", "int32"),
+            "units": ("units", f"{STRETCH}", "int32"),
         }
         if small.which is not None:
             found["which"] = ("which", "starts[sources * parts]", small.which.__name__)
@@ -71,7 +72,7 @@ class Writer:
         if self.late is not None:
             found |= {"seen": ("seen", rows["pre"], "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
             found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
-            found["some"] = ("some", f"{STRETCH}", "int64")
+            found["some"] = ("some", f"{STRETCH}", "uint64")
             for name, kind in self.late.items():
                 found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
         return found
@@ -133,9 +134,13 @@ class Writer:
     def traced(self, side: str, name: str, at: str, now: str = "now") -> str:
         """Return the value of a trace in a step."""
         key = f"{side}_{name}"
-        for form in (SCALED, DECAYED):
-            self.helper(form)
-        return f"decayed_trace({key}[{at}], last_{side}[{at}], {now}, f_{key}, k_{key}[0])"
+        (one,) = (one for one in (self.rules.pre if side == "pre" else self.rules.post) if one.name == name)
+        self.helper(SCALED)
+        given = f"{key}[{at}], last_{side}[{at}], {now}, f_{key}"
+        if decays_in(one, self.dtype) is not None:
+            return f"trace_of_factors({given})"
+        self.helper(DECAYED)
+        return f"decayed_trace({given}, k_{key}[0])"
 
     def values(self, side: str, form: Form, at: str, neuron: str, now: str = "now") -> list[str]:
         """Return lines that define the inputs of a rule which are of one side, of a neuron with traces at a place."""
@@ -173,7 +178,7 @@ class Writer:
         body = [
             *fixed,
             "bad = False",
-            "for k in range(begin, end):",
+            "for k in range(np.uint64(begin), np.uint64(end)):",
             *(f"    {line}" for line in (*each, *self.called(function, rule.form))),
             "return bad",
         ]
@@ -181,7 +186,8 @@ class Writer:
 
     def entry(self) -> list[str]:
         """Return lines that define synapse e, number k of a target: they are far from each other in memory."""
-        lines = [f"ahead = np.int64(entries[min(k + {_AHEAD}, end - 1)])", "prefetch(weights, ahead)"]
+        ahead = f"entries[min(k + np.uint64({_AHEAD}), np.uint64(end - 1))]"
+        lines = [f"ahead = np.int64({ahead})", "prefetch(weights, ahead)"]
         return [*lines, *(f"prefetch(s_{name}, ahead)" for name in self.rules.states), "e = np.int64(entries[k])"]
 
     def noted(self, call: str, rule: int, entry: str = "k") -> list[str]:

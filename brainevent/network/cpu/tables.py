@@ -57,7 +57,7 @@ BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places w
 PLASTIC = _places(
     "PLASTIC",
     "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
-    "shift per_unit faulty seen held most times some",
+    "shift per_unit units faulty seen held most times some",
 )
 EVENTS, STRETCH = 16, 64  # events of a target that wait; synapses of a source that are brought up to date at once
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
