@@ -25,13 +25,19 @@ from .plastic_words import decays_in, late_dtypes, small_of, words_of_plastic
 from .tables import KEPT, STRETCH, Table, address, lines
 from .waiting import SpikeLists
 
-__all__ = ["Kept", "PlasticArrays", "kept_of"]
+__all__ = ["Kept", "PlasticArrays", "kept_of", "needs_of"]
 
 Array = Any
 _MOST_FACTORS = 2**14  # of a trace that decays slowly: those of longer times are computed
 
 
 def kept_of(plan: Plan) -> dict[str, Kept]:
+    """Return what is kept for plastic synapses, by population."""
+    needs = needs_of(plan)
+    return {p.name: Kept(p, needs[p.name], plan) for p in plan.populations if p.name in needs}
+
+
+def needs_of(plan: Plan) -> dict[str, Past]:
     """Return what plastic synapses need, by population: also of the step that has just been, unlike `Plan.pasts`."""
     events: dict[str, set[str]] = {}
     states: dict[str, set[str]] = {}
@@ -46,8 +52,7 @@ def kept_of(plan: Plan) -> dict[str, Kept]:
     for p in plan.populations:
         if events.get(p.name):
             rows = plan.pasts[p.name].rows if p.name in plan.pasts else 0
-            needed = Past(rows, tuple(sorted(events[p.name])), tuple(sorted(states.get(p.name, ()))))
-            found[p.name] = Kept(p, needed, plan)
+            found[p.name] = Past(rows, tuple(sorted(events[p.name])), tuple(sorted(states.get(p.name, ()))))
     return found
 
 
@@ -64,6 +69,11 @@ class Kept:
         self.states = {state: untouched(shape, population.state[state].dtype) for state in needed.states}
         self._now: Mapping[str, Array] = {}
         self._tables: dict[str, Table] = {}
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays of which nothing is read but what the counts of lists say."""
+        return [*(spikes for lists in self.lists.values() for spikes in lists.spikes), *self.states.values()]
 
     def read(self, states: Mapping[str, Array]) -> None:
         """Keep what is in these arrays, the states of the population."""
@@ -129,10 +139,18 @@ class PlasticArrays:
         plastic: The projection.
         kept: What is kept of its populations.
         states: The states of its target.
-        quantum: What one unit of the sums of its receptor is worth, (1,).
+        watched: Whether numbers that are not finite are noted.
     """
 
-    def __init__(self, plan: Plan, plastic: PlasticPlan, kept: Mapping[str, Kept], states: Mapping[str, Array]):
+    def __init__(
+        self,
+        plan: Plan,
+        plastic: PlasticPlan,
+        kept: Mapping[str, Kept],
+        states: Mapping[str, Array],
+        *,
+        watched: bool,
+    ):
         self.plan, self.plastic = plan, plastic
         self._kept, self._target = kept, states
         small, entries = small_of(plastic), plastic.entries
@@ -157,15 +175,36 @@ class PlasticArrays:
         for others in self.traces[1:]:  # each part has targets of its own
             others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
         dtypes = {name: array.dtype.name for name, array in states.items()}
-        self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=plan.check_finite)
+        self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=watched)
         self._waiting = None if self._late is None else Waiting(plan, plastic, self._late)
-        found = {
-            name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
-            for name in (ARRIVE, FINISH)
-        }
+        found = {name: plastic_text(name, plastic, dtypes, plan.dtype, watched=watched) for name in (ARRIVE, FINISH)}
         self.functions = {name: plastic_address(text) for name, text in found.items() if text is not None}
         assert entries == 0 or self._into[-1] == entries
         self.tables = [self._table(part) for part in range(plan.parts)]
+
+    @property
+    def shared(self) -> list[Array]:
+        """The arrays that nobody writes."""
+        factors = [factors for factors, _ in self._constants.values()]
+        which = [] if self._which is None else [self._which]
+        return [self._starts, self._targets, self._into, self._entries, self._origins, *which, *factors]
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays that are filled before anything reads them, once a state is loaded."""
+        waiting = [] if self._waiting is None else self._waiting.blank
+        traces = {address(array): array for own in self.traces for array in own.values()}
+        return [*self.synapses.values(), *self.params.values(), *traces.values(), *self._units, *waiting]
+
+    @property
+    def seen(self) -> list[Array]:
+        """The steps before which sources have let all act that waited for them, of each part."""
+        return [] if self._waiting is None else self._waiting.seen
+
+    @property
+    def catches(self) -> list[tuple[int, Table]]:
+        """The functions that let all act that waits, with their tables."""
+        return [] if self._waiting is None else [(self.functions[ARRIVE], table) for table in self.tables]
 
     def follow_ring(self, words: Sequence[Mapping[str, int]]) -> None:
         """Add to sums of another ring: words of each part."""

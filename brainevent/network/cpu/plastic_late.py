@@ -35,18 +35,23 @@ class Waiting:
         self.most[...] = EVENTS
         self._times = aligned((size * EVENTS,), np.uint32)
         self._values = {name: aligned((size * EVENTS,), dtype) for name, dtype in dtypes.items()}
-        self._seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
+        self.seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
         self._scratch = [aligned((STRETCH,), np.int64) for _ in range(plan.parts)]
 
     def clear(self, step: int) -> None:
         """Let nothing wait before a step."""
         self.held[...] = 0
-        for seen in self._seen:
+        for seen in self.seen:
             seen[...] = np.uint32(step)
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays that are filled before anything reads them, once a state is loaded."""
+        return [self._times, *self._values.values(), *self.seen, *self._scratch]
 
     def words(self, part: int) -> dict[str, int]:
         """Return what the text of a part needs."""
-        names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
+        names, own = ("seen", "held", "most", "times"), (self.seen[part], self.held, self.most, self._times)
         words = {name: address(array) for name, array in zip(names, own, strict=True)}
         return (
             words

@@ -73,7 +73,7 @@ FINITE = _places("FINITE", "state size itemsize nan")  # nan: infinite numbers a
 JOB = _places(
     "JOB",
     "image words moved moves cleared bytes clock alone drive worker threads steps ahead bundled bundles "
-    "keys populations pointers given copies copied rings ringed shown shows floats floated zeros zeroed",
+    "keys populations pointers given copies copied rings ringed shown shows floats floated zeros zeroed caught catches",
 )
 POINTER = _places("POINTER", "place buffer shift")  # a word that is the address of an operand or result
 COPY = _places("COPY", "buffer at nbytes flushed out")  # between an operand or result and the memory of the run

@@ -29,7 +29,8 @@ def training_in_words(plan: Plan, runner: Any) -> str:
     if not isinstance(runner, NativeRunner):
         return "training: all in plain JAX"
     if plan.plastic:
-        return "training, and all else of simulate: in plain JAX, because synapses are plastic"
+        all_else = "" if runner.engine.title == "numba" else ", and all else of simulate"
+        return f"training{all_else}: in plain JAX, because synapses are plastic"
     names = [about.name for about in plan.projections]
     lines: dict[str, list[str]] = {}
     for whole, given in zip(_parts(plan, ()), _parts(plan, names), strict=True):
