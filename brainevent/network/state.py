@@ -15,6 +15,7 @@ from .plan.plan import Plan
 from .plan.plastic import PlasticPlan
 
 __all__ = ["GROUPS", "NetworkState", "copied", "initial_state", "initial_synapses", "initial_traces"]
+__all__ += ["plastic_shapes"]
 
 Array = Any
 
@@ -114,6 +115,19 @@ def _no_past(plan: Plan, name: str) -> dict[str, Array]:
     shape = past.rows, population.size
     events = {event: np.zeros(shape, bool) for event in past.events}
     return events | {f"state.{state}": np.zeros(shape, population.state[state].dtype) for state in past.states}
+
+
+def plastic_shapes(plan: Plan) -> dict[str, dict[str, dict[str, tuple[int, ...]]]]:
+    """Return the shapes of what plastic synapses need in a state: by group, projection or population, and name."""
+    synapses = {one.name: dict.fromkeys(["w", *one.states], (one.entries,)) for one in plan.plastic}
+    traces = {one.name: initial_traces(plan, one) for one in plan.plastic}
+    past = {name: _no_past(plan, name) for name in plan.pasts}
+    zeros = {"traces": traces, "past": past}
+    shapes = {
+        group: {name: {key: array.shape for key, array in own.items()} for name, own in tree.items()}
+        for group, tree in zeros.items()
+    }
+    return {"synapses": synapses, **shapes}
 
 
 GROUPS = ("synapses", "traces", "past")  # of a state, besides those of networks without plastic synapses

@@ -17,6 +17,7 @@ from ..run.recorded import Wanted
 from .image import Image, arrays_of
 from .memory import Memory
 from .native import drive_alone_address, worker_address
+from .plastic_pure import copies
 from .recording import Recording
 from .runs import Alone, Runs
 from .tables import COPY, FLOATS, JOB, POINTER, SHOW, SUMS, ZEROS, Table, address, words_of
@@ -64,7 +65,17 @@ class _Parts:
         spikes = [array for lists in memory.lists.values() for array in (*lists.spikes, *lists.values)]
         records = [*recording.counts.values(), *recording.rates.values()]
         carried = [a for arrays in memory.arrays.values() for a in (*arrays.coupled.values(), *arrays.shown.values())]
-        return [*neurons, *carried, *spikes, *records, *(array for some in recording.spikes.values() for array in some)]
+        plastic = [array for one in memory.plastic.values() for array in one.blank]
+        kept = [array for one in memory.kept.values() for array in one.blank]
+        return [
+            *neurons,
+            *carried,
+            *spikes,
+            *plastic,
+            *kept,
+            *records,
+            *(array for some in recording.spikes.values() for array in some),
+        ]
 
 
 class Job:
@@ -77,7 +88,7 @@ class Job:
         widths: Of each input, by population and receptor: how many numbers a step has.
         numbers: The numbers of operands and results, by name: of operands "job", "begin", "keys", "state p.s",
             "param p.k", "sums p.r" and "input p.r", and of results "after p.s", "pending p.r", "spikes p", "counts p",
-            "rate p" and "sample label".
+            "rate p" and "sample label"; and those of plastic synapses, of `plastic_pure`.
     """
 
     def __init__(
@@ -107,6 +118,9 @@ class Job:
             "shown": _rows(SHOW, self._shown()),
             "floats": _rows(FLOATS, self._floats()),
             "zeros": _rows(ZEROS, self._zeros()),
+            "caught": words_of(
+                [w for one in memory.plastic.values() for f, t in one.catches for w in (f, self._place(t.address))]
+            ),
         }
         self.drawn = {name: updates.update.drawn for name, updates in memory.updates.items()}
         self._table = self._described()
@@ -143,6 +157,7 @@ class Job:
             "shows": len(lists["shown"]),
             "floated": len(lists["floats"]),
             "zeroed": len(lists["zeros"]),
+            "catches": len(lists["caught"]) // 2,
         }
         return Table(JOB._fields, {**counts, **{name: address(array) for name, array in lists.items()}})
 
@@ -165,7 +180,9 @@ class Job:
             for table in updates.tables:
                 place = self._image.word(table, f"input:{named[receptor].text}")
                 rows.append((place, self._numbers[f"input {name}.{receptor}"], item * table["low"]))
-        for label, tables in zip(self._wanted.samples, zip(*self._recording.samples, strict=True), strict=True):
+        labels = {of: [k for k, one in self._wanted.samples.items() if one.of_synapses == of] for of in (False, True)}
+        samples = [*zip(*self._recording.samples, strict=True), *zip(*self._recording.of_synapses, strict=True)]
+        for label, tables in zip([*labels[False], *labels[True]], samples, strict=True):
             rows += [(self._image.word(table, "out"), self._numbers[f"sample {label}"], 0) for table in tables]
         return rows
 
@@ -182,7 +199,7 @@ class Job:
             for key, array in arrays.params.items():
                 where = self._place(address(array)), array.nbytes
                 rows.append((self._numbers[f"param {name}.{key}"], *where, array.dtype == np.float32, 0))
-        return rows
+        return rows + copies(self._memory, self._numbers, self._place)
 
     def _sums(self) -> list[tuple[int, ...]]:
         memory, rows = self._memory, list[tuple[int, ...]]()

@@ -39,7 +39,7 @@ class Memory:
     """
 
     def __init__(self, plan: Plan, *, watched: bool = True):
-        self.plan = plan
+        self.plan, self.watched = plan, watched and plan.check_finite
         self.clock = lines(1)  # of which the first word is the step that comes next
         self.leg = 1  # how many steps native code should run at a time: the last estimate
         self.fed_by: object = None  # a prepared run whose inputs tables point to; None if that is not known
@@ -68,7 +68,8 @@ class Memory:
             (delivery_address(one, self._values(one.source)), self._deliveries(one)) for one in self._held
         ]
         self.plastic = {
-            one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states) for one in plan.plastic
+            one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states, watched=self.watched)
+            for one in plan.plastic
         }
         self._follow_ring()
         self.couplings = [(coupling_address(coupling), self._coupling(coupling)) for coupling in plan.couplings]
@@ -131,6 +132,7 @@ class Memory:
         """The arrays of synapses, which nobody writes."""
         found = [array for one in self._merged for array in (one.starts, one.places, one.weights)]
         found += [array for coupling in self.plan.couplings for array in coupling.by_target]
+        found += [array for one in self.plastic.values() for array in one.shared]
         return found + [array for one in self._held for array in (one.starts, one.targets, one.weights, one.delays)]
 
     def hold(self, steps: int) -> None:

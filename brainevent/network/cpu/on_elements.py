@@ -183,6 +183,9 @@ def run_element(job, arena, buffers):  # type: ignore[no-untyped-def]
         for k in range(word(job, JOB.bundles)):
             bundled = word(job, JOB.bundled) + 16 * k
             call(word(bundled, 0), arena + word(bundled, 1), step + ahead, step)
+    for k in range(word(job, JOB.catches)):  # events that wait for spikes of sources
+        caught = word(job, JOB.caught) + 16 * k
+        call(word(caught, 0), arena + word(caught, 1), step, -1)
     copy_states(job, arena, buffers, 1)
     copy_sums(job, arena, buffers, step, 1)
     as_floats(job, arena, buffers)

@@ -41,6 +41,20 @@ def stretch(which, begin, end, row):  # type: ignore[no-untyped-def]
     return first, low
 
 
+def trace_of_factors_of(scaled: Any) -> Any:
+    """Return a function for the value of a trace now; `factors` are those of all numbers of steps: the last one is 0.
+
+    It has no branch, so loops that call it are vectorized.
+    """
+
+    @_inner
+    def trace_of_factors(value, last, now, factors):  # type: ignore[no-untyped-def]
+        steps, most = np.uint32(now - last), np.uint32(factors.size - 1)
+        return scaled(value, factors[steps if steps < most else most])
+
+    return trace_of_factors
+
+
 def decayed_trace_of(scaled: Any, decayed: Any) -> Any:
     """Return a function for the value of a trace now; `factors` are those of the first numbers of steps."""
 
@@ -58,6 +72,8 @@ def compiled_plastic(name: str, forms: Sequence[Form], text: str) -> Any:
     scope |= {"prefetch": prefetch, "count_within": count_within}
     functions = compiled_forms(forms, inlined=True)
     scope |= {f"be_{key}": function for key, function in functions.items()} | {"stretch": stretch}
+    if "scaled" in functions:
+        scope["trace_of_factors"] = trace_of_factors_of(functions["scaled"])
     if "decayed" in functions:
         scope["decayed_trace"] = decayed_trace_of(functions["scaled"], functions["decayed"])
     known = set(scope)

@@ -105,7 +105,7 @@ def count_events(uniform, table, counts):  # type: ignore[no-untyped-def]
     bits, largest = uniform.view(np.int32), np.int32(0)  # of numbers that are not negative: in the same order
     for k in range(uniform.size):
         counts[k] = 0
-        largest = max(largest, bits[k])
+        largest = bits[k] if bits[k] > largest else largest  # vectorized, unlike max()
     for entry in table:
         if entry > float_of_bits(np.uint32(largest)):
             break

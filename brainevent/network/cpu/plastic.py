@@ -20,21 +20,27 @@ from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState, initial_traces
 from .native import plastic_address, plastic_function
-from .plastic_text import ARRIVE, FINISH, late_dtypes, plastic_text, small_of, words_of_plastic
-from .tables import EVENTS, KEPT, STRETCH, Table, address, lines
+from .plastic_late import Waiting
+from .plastic_text import ARRIVE, FINISH, plastic_text
+from .plastic_words import decays_in, late_dtypes, small_of, words_of_plastic
+from .tables import KEPT, STRETCH, Table, address, lines
 from .waiting import SpikeLists
 
-__all__ = ["Kept", "PlasticArrays", "kept_of"]
+__all__ = ["Kept", "PlasticArrays", "kept_of", "needs_of"]
 
 Array = Any
-_MOST_FACTORS = 2**14  # of a trace: those of longer times are computed
+_MOST_FACTORS = 2**14  # of a trace that decays slowly: those of longer times are computed
 
 
 def kept_of(plan: Plan) -> dict[str, Kept]:
+    """Return what is kept for plastic synapses, by population."""
+    needs = needs_of(plan)
+    return {p.name: Kept(p, needs[p.name], plan) for p in plan.populations if p.name in needs}
+
+
+def needs_of(plan: Plan) -> dict[str, Past]:
     """Return what plastic synapses need, by population: also of the step that has just been, unlike `Plan.pasts`."""
-    return {
-        name: Kept(plan.population(name), needed, plan) for name, needed in kept_in(plan.plastic, plan.pasts).items()
-    }
+    return kept_in(plan.plastic, plan.pasts)
 
 
 class Kept:
@@ -50,6 +56,11 @@ class Kept:
         self.states = {state: untouched(shape, population.state[state].dtype) for state in needed.states}
         self._now: Mapping[str, Array] = {}
         self._tables: dict[str, Table] = {}
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays of which nothing is read but what the counts of lists say."""
+        return [*(spikes for lists in self.lists.values() for spikes in lists.spikes), *self.states.values()]
 
     def read(self, states: Mapping[str, Array]) -> None:
         """Keep what is in these arrays, the states of the population."""
@@ -115,10 +126,18 @@ class PlasticArrays:
         plastic: The projection.
         kept: What is kept of its populations.
         states: The states of its target.
-        quantum: What one unit of the sums of its receptor is worth, (1,).
+        watched: Whether numbers that are not finite are noted.
     """
 
-    def __init__(self, plan: Plan, plastic: PlasticPlan, kept: Mapping[str, Kept], states: Mapping[str, Array]):
+    def __init__(
+        self,
+        plan: Plan,
+        plastic: PlasticPlan,
+        kept: Mapping[str, Kept],
+        states: Mapping[str, Array],
+        *,
+        watched: bool,
+    ):
         self.plan, self.plastic = plan, plastic
         self._kept, self._target = kept, states
         small, entries = small_of(plastic), plastic.entries
@@ -132,6 +151,7 @@ class PlasticArrays:
         self._origins = plastic.sources[order]
         quantum = plan.population(plastic.target).quanta[plastic.receptor]
         self._per_unit = np.array([1 / quantum], plan.dtype)
+        self._units = [aligned((STRETCH,), np.int32) for _ in range(plan.parts)]
         self._faulty = lines(plan.parts)
         notes = plan.parts, len(plastic.rules.all), len(self.synapses)
         self._found, self._what = np.zeros(notes, np.int64), np.zeros(notes, plan.dtype)
@@ -142,15 +162,36 @@ class PlasticArrays:
         for others in self.traces[1:]:  # each part has targets of its own
             others |= {key: array for key, array in self.traces[0].items() if key.partition(".")[0] == "post"}
         dtypes = {name: array.dtype.name for name, array in states.items()}
-        self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=plan.check_finite)
-        self._waiting = None if self._late is None else _Waiting(plan, plastic, self._late)
-        found = {
-            name: plastic_text(name, plastic, dtypes, plan.dtype, watched=plan.check_finite)
-            for name in (ARRIVE, FINISH)
-        }
+        self._late = late_dtypes(plastic, dtypes, plan.dtype, watched=watched)
+        self._waiting = None if self._late is None else Waiting(plan, plastic, self._late)
+        found = {name: plastic_text(name, plastic, dtypes, plan.dtype, watched=watched) for name in (ARRIVE, FINISH)}
         self.functions = {name: plastic_address(text) for name, text in found.items() if text is not None}
         assert entries == 0 or self._into[-1] == entries
         self.tables = [self._table(part) for part in range(plan.parts)]
+
+    @property
+    def shared(self) -> list[Array]:
+        """The arrays that nobody writes."""
+        factors = [factors for factors, _ in self._constants.values()]
+        which = [] if self._which is None else [self._which]
+        return [self._starts, self._targets, self._into, self._entries, self._origins, *which, *factors]
+
+    @property
+    def blank(self) -> list[Array]:
+        """The arrays that are filled before anything reads them, once a state is loaded."""
+        waiting = [] if self._waiting is None else self._waiting.blank
+        traces = {address(array): array for own in self.traces for array in own.values()}
+        return [*self.synapses.values(), *self.params.values(), *traces.values(), *self._units, *waiting]
+
+    @property
+    def seen(self) -> list[Array]:
+        """The steps before which sources have let all act that waited for them, of each part."""
+        return [] if self._waiting is None else self._waiting.seen
+
+    @property
+    def catches(self) -> list[tuple[int, Table]]:
+        """The functions that let all act that waits, with their tables."""
+        return [] if self._waiting is None else [(self.functions[ARRIVE], table) for table in self.tables]
 
     def follow_ring(self, words: Sequence[Mapping[str, int]]) -> None:
         """Add to sums of another ring: words of each part."""
@@ -233,6 +274,7 @@ class PlasticArrays:
             "entries": address(self._entries),
             "origins": address(self._origins),
             "per_unit": address(self._per_unit),
+            "units": address(self._units[part]),
             "faulty": self.faulty(part),
             "found": address(self._found[part]),
             "what": address(self._what[part]),
@@ -258,41 +300,6 @@ class PlasticArrays:
         return Table(list(words), words)
 
 
-class _Waiting:
-    """The events of the targets of a projection that wait for spikes of its sources.
-
-    Args:
-        plan: The network.
-        plastic: The projection.
-        dtypes: Of the values of the target that its rule reads, by their names.
-    """
-
-    def __init__(self, plan: Plan, plastic: PlasticPlan, dtypes: Mapping[str, str]):
-        size, rows = plastic.sizes[1], plastic.pre_rows
-        self.held, self.most = aligned((size,), np.uint8), aligned((size,), np.uint8)
-        self.most[...] = EVENTS
-        self._times = aligned((size * EVENTS,), np.uint32)
-        self._values = {name: aligned((size * EVENTS,), dtype) for name, dtype in dtypes.items()}
-        self._seen = [aligned((rows * plastic.sizes[0],), np.uint32) for _ in range(plan.parts)]
-        self._scratch = [aligned((STRETCH,), np.int64) for _ in range(plan.parts)]
-
-    def clear(self, step: int) -> None:
-        """Let nothing wait before a step."""
-        self.held[...] = 0
-        for seen in self._seen:
-            seen[...] = np.uint32(step)
-
-    def words(self, part: int) -> dict[str, int]:
-        """Return what the text of a part needs."""
-        names, own = ("seen", "held", "most", "times"), (self._seen[part], self.held, self.most, self._times)
-        words = {name: address(array) for name, array in zip(names, own, strict=True)}
-        return (
-            words
-            | {"some": address(self._scratch[part])}
-            | {f"late:{name}": address(array) for name, array in self._values.items()}
-        )
-
-
 def _own(array: Array) -> Array:
     found = aligned(array.shape, array.dtype)
     found[...] = flushed(array)
@@ -313,7 +320,9 @@ def _traces(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
 
 
 def _factors(one: TracePlan, dtype: str) -> Array:
-    """Return by which factors a trace decays in 0, 1, ... steps, as rules compute them."""
-    steps = np.arange(_MOST_FACTORS, dtype=np.uint32)
+    """Return by which factors a trace decays in 0, 1, ... steps, as rules compute them: until it is 0, if it decays."""
+    decayed = decays_in(one, dtype)
+    steps = np.arange(_MOST_FACTORS if decayed is None else decayed + 1, dtype=np.uint32)
     (found,) = interpret(forms_of_synapses(dtype)[FACTOR], [steps, np.full(1, one.rate, dtype)])
+    assert decayed is None or found[-1] == 0
     return np.ascontiguousarray(found)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -22,6 +22,7 @@ from ..run.recorded import Wanted
 from ..state import NetworkState
 from .jobs import Job
 from .native import handler_address
+from .plastic_pure import Plastic, after_run, given_to, plastic_of, results_of
 
 __all__ = ["Resident", "simulated"]
 
@@ -98,29 +99,43 @@ def simulated(
     plan = residents[0].plan
     register_once(_TARGET, "cpu", handler_address)
     operands, outs = _operands(plan, state, given, keys), _outs(plan, steps, wanted)
+    plastic = refuse_derivatives("numba", plastic_of(plan, state, params))
     names = ["job", "begin", "keys", *operands, *(f"param {p.name}.{k}" for p in plan.populations for k in p.params)]
+    names += _names_given(plan, plastic, len(residents) > 1)
     numbers = {name: k for k, name in enumerate([*names, *outs])}
     widths = {(name.rpartition(".")[0], name.rpartition(".")[2]): jnp.shape(x)[-1] for name, x in given.items()}
     jobs = [resident.job(steps, wanted, widths, numbers) for resident in residents]
     begin = jax.device_put(jnp.asarray(state.step, np.uint32), jax.devices("cpu")[0])
 
-    def call(job: Array, begin: Array, params: Params, arrays: Sequence[Array]) -> list[Array]:
+    def call(
+        job: Array, begin: Array, params: Params, arrays: Sequence[Array], plastic: Plastic
+    ) -> tuple[list[Array], dict[str, Any]]:
         own = refuse_derivatives("numba", checked_params(plan, jobs[0].drawn, params))
         flat = [own[p.name][key] for p in plan.populations for key in p.params]
         passed = [job, begin, _keys(plan, keys), *refuse_derivatives("numba", list(arrays)), *flat]
-        return native_call(_Target(), passed, list(outs.values()))
+        rest = given_to(plan, plastic, begin)
+        found = native_call(_Target(), [*passed, *(rest[name] for name in sorted(rest))], list(outs.values()))
+        return found, after_run(plan, dict(zip(outs, found, strict=True)), begin + np.uint32(steps))
 
     arrays = list(operands.values())
     if len(jobs) == 1:
-        found = call(jobs[0].words, begin, params, arrays)
+        found, parts = call(jobs[0].words, begin, params, arrays, plastic)
     else:
-        found = jax.vmap(call)(np.stack([job.words for job in jobs]), begin, params, arrays)
+        found, parts = jax.vmap(call)(np.stack([job.words for job in jobs]), begin, params, arrays, plastic)
     results = [behind(x) for x in found]
     if any(isinstance(x, Tracer) for x in results):
         _kept.update((id(job), job) for job in jobs)
     else:
         jax.block_until_ready(results)  # while jobs live
-    return _results(plan, state, begin + np.uint32(steps), wanted, dict(zip(outs, found, strict=True)))
+    after, recorded = _results(plan, state, begin + np.uint32(steps), wanted, dict(zip(outs, found, strict=True)))
+    return replace(after, **parts), recorded
+
+
+def _names_given(plan: Plan, plastic: Plastic, several: bool) -> list[str]:
+    """Return the names of the operands for plastic synapses."""
+    alike = jax.tree.map(lambda x: jax.ShapeDtypeStruct(jnp.shape(x)[int(several) :], jnp.result_type(x)), plastic)
+    begin = jax.ShapeDtypeStruct((), np.uint32)
+    return sorted(jax.eval_shape(lambda plastic, begin: given_to(plan, plastic, begin), alike, begin))
 
 
 def _keys(plan: Plan, keys: Mapping[str, Array]) -> Array:
@@ -153,8 +168,8 @@ def _outs(plan: Plan, steps: int, wanted: Wanted) -> dict[str, ShapedArray]:
     shapes |= {f"counts {name}": ((sizes[name],), plan.dtype) for name in wanted.counts}
     shapes |= {f"rate {name}": ((steps,), plan.dtype) for name in wanted.rates}
     for label, sample in wanted.samples.items():
-        dtype = plan.population(sample.population).state[sample.state].dtype
-        shapes[f"sample {label}"] = (-(-steps // sample.every), sample.neurons.size), dtype
+        shapes[f"sample {label}"] = (-(-steps // sample.every), sample.neurons.size), sample.dtype(plan)
+    shapes |= results_of(plan)
     return {name: ShapedArray(shape, jnp.dtype(dtype)) for name, (shape, dtype) in shapes.items()}
 
 

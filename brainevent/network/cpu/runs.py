@@ -55,7 +55,7 @@ class Runs:
             "records": [record.address for record in recording.records[part].values()],
             "sampled": [table.address for table in samples],
             "finite": [table.address for table in memory.finite[part]],
-            "faulty": [one.faulty(part) for one in memory.plastic.values()] if memory.plan.check_finite else [],
+            "faulty": [one.faulty(part) for one in memory.plastic.values()] if memory.watched else [],
         }
         words = {
             "parts": memory.plan.parts,

@@ -57,7 +57,7 @@ BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places w
 PLASTIC = _places(
     "PLASTIC",
     "parts part sources size rows spikes starts targets which distinct weights into entries origins ring row mask "
-    "shift per_unit faulty seen held most times some",
+    "shift per_unit units faulty seen held most times some",
 )
 EVENTS, STRETCH = 16, 64  # events of a target that wait; synapses of a source that are brought up to date at once
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
@@ -73,7 +73,7 @@ FINITE = _places("FINITE", "state size itemsize nan")  # nan: infinite numbers a
 JOB = _places(
     "JOB",
     "image words moved moves cleared bytes clock alone drive worker threads steps ahead bundled bundles "
-    "keys populations pointers given copies copied rings ringed shown shows floats floated zeros zeroed",
+    "keys populations pointers given copies copied rings ringed shown shows floats floated zeros zeroed caught catches",
 )
 POINTER = _places("POINTER", "place buffer shift")  # a word that is the address of an operand or result
 COPY = _places("COPY", "buffer at nbytes flushed out")  # between an operand or result and the memory of the run

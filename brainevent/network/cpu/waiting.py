@@ -13,9 +13,14 @@ from ..pages import aligned, untouched
 from ..plan.bundles import SumPlaces
 from .tables import LIST, address, lines
 
-__all__ = ["Ring", "SpikeLists"]
+__all__ = ["Ring", "SpikeLists", "slots_of"]
 
 Array = Any
+
+
+def slots_of(steps: int) -> int:
+    """Return how many lists of spikes there are for a number of steps, of which the last one is kept."""
+    return 1 << (max(steps, 2) - 1).bit_length()
 
 
 class Ring:
@@ -56,7 +61,7 @@ class SpikeLists:
     """
 
     def __init__(self, bounds: Sequence[int], steps: int, valued: str | None = None):
-        slots = 1 << (max(steps, 2) - 1).bit_length()
+        slots = slots_of(steps)
         # Native code writes one element behind the last spike.
         self.spikes = [untouched((slots, high - low + 1), np.int32) for low, high in pairwise(bounds)]
         self.values = [] if valued is None else [untouched(spikes.shape, valued) for spikes in self.spikes]

@@ -64,17 +64,18 @@ def simulate(
     than that of float32; sums of the weights of a build are exact.
     Spikes that are on their way in `state` keep the weights with which they were sent.
 
-    Of plastic synapses, weights, states and traces are in `state`, and come back changed; they are delivered as they
-    are, not rounded to quanta. Derivatives pass through the rules, but not through when they are called. `params` may
-    have, by plastic projection, parameters of its rules, and "weights", which are those before step 0: a state of a
-    later step has its own, and takes no others. That is an error; where it is known only when JAX's program runs, the
-    weights become NaN, and with them what they reach. With all backends, networks with plastic synapses run in plain
-    JAX, in which rules are differentiated; so the bits are not those of the method `run`.
+    Of plastic synapses, weights, states and traces are in `state`, and come back changed. `params` may have, by plastic
+    projection, parameters of its rules, and "weights", which are those before step 0: a state of a later step has its
+    own, and takes no others. That is an error; where it is known only when JAX's program runs, the weights become NaN,
+    and with them what they reach. With `backend="numba"`, a call of which no derivative is asked runs native code, also
+    where these weights are traced. Derivatives, and calls with `backend="jax"` or `"cuda"`, run plain JAX: they pass
+    through the rules, but not through when these are called, and weights are delivered as they are, not rounded to
+    quanta.
 
     Values of spikes are differentiated, too. A spike with a value outside the `value_range` of its population delivers
     nothing, and makes the float states of its neuron NaN.
 
-    Any other that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
+    A network that was built with `backend="cuda"` or `"numba"` runs native code within JAX's program. If all weights
     are known when it is called, and no derivative is asked for, that is the code of its method `run`, with the same
     bits. Under `jax.vmap`, elements run side by side: on a GPU each on blocks of its own, on a CPU each in a thread;
     several `vmap` are one batch. Means of `random.poisson` that are one for a population are those of the build; with
@@ -203,7 +204,9 @@ def _check_reach(plan: Plan, surrogate: Any) -> None:
 
 def _runs_as_built(sim: Any, arguments: tuple[Any, Any, Any]) -> bool:
     """Say whether a call runs the native code of `Simulation.run`: weights are known, and nothing is differentiated."""
-    if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE or sim.engine.plan.plastic:
+    if not hasattr(sim, "engine") or engine_name(sim.engine) not in _NATIVE:
+        return False
+    if sim.engine.plan.plastic and engine_name(sim.engine) == "cuda":
         return False
     params = arguments[1] if isinstance(arguments[1], Mapping) else {}
     own = {link.name for link in sim.engine.plan.links()}
@@ -235,6 +238,8 @@ def _natively(
     check_names(plan, params)
     check_keys(plan, keys or {})
     checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
+    state = with_initial_weights(plan, params, state)
+    params = {**params, **plastic_params(plan, params)}
     device = sim.engine.device.of_jax if name == "cuda" else jax.devices("cpu")[0]
     check_outputs(plan, asked, steps, (state, params, inputs, keys), device)
     with jax.enable_x64(plan.dtype == "float64"):

@@ -28,7 +28,8 @@ def training_in_words(plan: Plan, runner: Any) -> str:
     if not isinstance(runner, NativeRunner):
         return "training: all in plain JAX"
     if plan.plastic:
-        return "training, and all else of simulate: in plain JAX, because synapses are plastic"
+        all_else = "" if runner.engine.title == "numba" else ", and all else of simulate"
+        return f"training{all_else}: in plain JAX, because synapses are plastic"
     lines: dict[str, list[str]] = {}
     for component in _parts(plan):
         lines.setdefault(_said(runner, component), []).extend(p.name for p in component.populations)

@@ -191,7 +191,7 @@ def test_what_a_simulation_says_of_them():
 
 def test_a_simulation_says_that_they_train_in_plain_jax():
     sim = network().build(seed=4, backend="numba")
-    assert "training, and all else of simulate: in plain JAX, because synapses are plastic" in str(sim.report())
+    assert "training: in plain JAX, because synapses are plastic" in str(sim.report())
     assert "gradients: in plain JAX, because synapses of the network are plastic" in str(sim.explain())
 
 
