@@ -88,6 +88,7 @@ __all__ = [
     "program_leaves",
     "read_saved_trees_as_programs",
     "register_two_views",
+    "runs_at_once",
     "scan_counts",
     "source_line",
     "spec_over",
@@ -532,6 +533,11 @@ def is_traced(x: Any) -> bool:
 def is_differentiated(x: Any) -> bool:
     """Say whether JAX differentiates with respect to an array here; within `jax.jit` it may do so later, unseen."""
     return isinstance(_unmapped(x), _DIFFERENTIATED)
+
+
+def runs_at_once() -> bool:
+    """Say whether JAX runs operations here, rather than adds them to a program."""
+    return not isinstance(jax.numpy.add(1, 1), Tracer)
 
 
 def behind(x: Any) -> Any:

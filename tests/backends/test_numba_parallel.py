@@ -102,9 +102,9 @@ def test_a_kernel_leaves_the_number_of_threads_as_it_was(monkeypatch):
     enter, leave, _ = runtime.prepare_parallel()
     before = numba.get_num_threads()
     monkeypatch.setattr(brainevent.config.numba_thread_limit, "value", 1)
-    entered = enter.ctypes(0)
+    entered = enter(0)
     assert (entered, numba.get_num_threads()) == (before, 1)
-    assert leave.ctypes(entered) == 0
+    assert leave(entered) == 0
     assert numba.get_num_threads() == before > 0
 
 
@@ -116,9 +116,9 @@ def test_one_kernel_at_a_time_enters_a_layer_that_two_would_abort(monkeypatch, l
     enter, leave, mutex = runtime.prepare_parallel.__wrapped__()
     assert bool(mutex) == one_at_a_time
     is_locked = lambda: bool(mutex) and ctypes.CDLL(None).pthread_mutex_trylock(ctypes.c_void_p(mutex)) != 0
-    enter.ctypes(0)
+    enter(0)
     assert is_locked() == one_at_a_time
-    leave.ctypes(0)
+    leave(0)
     assert not is_locked()
     if mutex:
         ctypes.CDLL(None).pthread_mutex_unlock(ctypes.c_void_p(mutex))  # which `is_locked` has taken

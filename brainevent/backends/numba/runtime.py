@@ -10,9 +10,6 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from ... import config
 from ...ffi import frame, last_words
@@ -60,12 +57,40 @@ def prepare() -> None:
     llvm.add_symbol(REPORT, native_address(_report, lambda error: f"a Numba kernel raised; {error!r}", words=4))
 
 
-@intrinsic
-def _load_word(typing_context: Any, address: Any) -> Any:
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))
+# As text for LLVM, since Numba's own compiler takes most of a second before it compiles anything.
+_GATES = """
+declare i32 @get_num_threads()
+declare void @set_num_threads(i32)
 
-    return types.int64(types.int64), codegen
+define i64 @enter(i64 %ignored) {{
+  {lock}
+  %wanted = load i64, ptr inttoptr (i64 {limit} to ptr)
+  %unlimited = icmp eq i64 %wanted, 0
+  br i1 %unlimited, label %leave, label %limited
+limited:
+  %before = call i32 @get_num_threads()
+  %number = trunc i64 %wanted to i32
+  call void @set_num_threads(i32 %number)
+  %found = sext i32 %before to i64
+  ret i64 %found
+leave:
+  ret i64 0
+}}
+
+define i64 @leave(i64 %before) {{
+  %unlimited = icmp eq i64 %before, 0
+  br i1 %unlimited, label %end, label %limited
+limited:
+  %number = trunc i64 %before to i32
+  call void @set_num_threads(i32 %number)
+  br label %end
+end:
+  {unlock}
+  ret i64 0
+}}
+"""
+_GATE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+_engines: list[Any] = []  # compiled code lives as long as the process
 
 
 @functools.cache
@@ -78,44 +103,27 @@ def prepare_parallel() -> tuple[Any, ...]:
     """
     start_threads()
     limit, serial = ctypes.addressof(config.numba_thread_limit), numba.threading_layer() == "workqueue"
-    mutex, lock, unlock = _mutex() if serial else (0, _no_lock, _no_lock)
-
-    @numba.cfunc(types.int64(types.int64))
-    def enter(_: int) -> int:
-        if serial:
-            lock(mutex)
-        wanted = _load_word(limit)
-        if wanted == 0:
-            return 0
-        before = numba.get_num_threads()
-        numba.set_num_threads(wanted)
-        return before
-
-    @numba.cfunc(types.int64(types.int64))
-    def leave(before: int) -> int:
-        if before != 0:
-            numba.set_num_threads(before)
-        if serial:
-            unlock(mutex)
-        return 0
-
-    llvm.add_symbol(ENTER_PARALLEL, enter.address)
-    llvm.add_symbol(LEAVE_PARALLEL, leave.address)
-    return enter, leave, mutex
-
-
-@numba.njit
-def _no_lock(mutex: int) -> int:
-    return 0
+    mutex, *calls = _mutex() if serial else (0, "", "")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(_GATES.format(limit=limit, lock=calls[0], unlock=calls[1]))
+    engine = llvm.create_mcjit_compiler(module, llvm.Target.from_default_triple().create_target_machine(jit=True))
+    engine.finalize_object()
+    _engines.append(engine)
+    enter, leave = (engine.get_function_address(name) for name in ("enter", "leave"))
+    llvm.add_symbol(ENTER_PARALLEL, enter)
+    llvm.add_symbol(LEAVE_PARALLEL, leave)
+    return _GATE(enter), _GATE(leave), mutex
 
 
 _mutex_memory = ctypes.create_string_buffer(128)
 
 
-def _mutex() -> tuple[int, Any, Any]:
-    """Return a mutex's address, and the functions of the C library that lock and unlock it."""
-    libc = ctypes.CDLL(None)
-    for function in (libc.pthread_mutex_lock, libc.pthread_mutex_unlock):
-        function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_int
+def _mutex() -> tuple[int, str, str]:
+    """Return a mutex's address, and LLVM's calls of the functions of the C library that lock and unlock it."""
+    libc, mutex = ctypes.CDLL(None), ctypes.addressof(_mutex_memory)
     libc.pthread_mutex_init(ctypes.byref(_mutex_memory), None)
-    return ctypes.addressof(_mutex_memory), libc.pthread_mutex_lock, libc.pthread_mutex_unlock
+    functions = (libc.pthread_mutex_lock, libc.pthread_mutex_unlock)
+    lock, unlock = (ctypes.cast(function, ctypes.c_void_p).value for function in functions)
+    call = "call i32 inttoptr (i64 {} to ptr)(ptr inttoptr (i64 {} to ptr))".format
+    return mutex, call(lock, mutex), call(unlock, mutex)

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import Tracer
+from ..._compat import Tracer, runs_at_once
 from ...errors import NetworkError
 from ..description.units import plain
 from ..plan.pending import NO_SUM, check_pending, fit, in_place_of, largest_load, room_by_row
@@ -185,8 +184,7 @@ def _resident(engine: Engine, now: Weights, weights: Weights, rebuilt: Rebuilt |
         return engine.resident
     if rebuilt is None:  # the weights of now, in other quanta
         rebuilt = engine.rebuilds.of(now, {}, lambda: now)
-    at_once = not isinstance(jax.lax.add(np.uint32(0), np.uint32(0)), Tracer)
-    return engine.rebuilds.resident(engine, rebuilt, weights, as_operands=at_once)
+    return engine.rebuilds.resident(engine, rebuilt, weights, as_operands=runs_at_once())
 
 
 def _whole(place: Receptor, sums: Array) -> Array:

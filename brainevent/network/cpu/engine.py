@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..calls.rebuilds import Rebuilds
 from ..engine import Prepared, Stopped, check_whole, input_rows, never
 from ..plan.plan import Plan
 from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, Wanted
-from ..state import NetworkState
+from ..state import NetworkState, copied, initial_state
 from .memory import Memory
 from .prepared import PreparedRun
 from .pure import Resident, simulated
@@ -32,7 +33,8 @@ Array = Any
 class NumbaEngine:
     """An `Engine` for the CPU. Several engines run at once; one that runs lets other threads wait.
 
-    Ctrl-C is held back within a step, so another run goes on from a whole one.
+    Ctrl-C is held back within a step, so another run goes on from a whole one. Its memory, and the code of runs, are
+    made for the first run: training needs neither.
 
     Args:
         plan: The network.
@@ -45,8 +47,21 @@ class NumbaEngine:
     def __init__(self, plan: Plan, *, alone: bool = False):
         self.plan, self._alone = plan, alone
         self._resident: Resident | None = None
-        self.memory, self.lock = Memory(plan), threading.Lock()
-        self.rebuilds = Rebuilds()
+        self._memory: Memory | None = None
+        self._start, self._params = initial_state(plan), dict[tuple[str, str], Array]()  # until there is a memory
+        self.lock, self.rebuilds = threading.Lock(), Rebuilds()
+
+    @property
+    def memory(self) -> Memory:
+        """The arrays and tables of runs."""
+        if self._memory is None:
+            memory = Memory(self.plan)
+            for place, value in self._params.items():
+                memory.set(*place, value)
+            memory.load(self._start)
+            self._memory = memory
+            del self._start, self._params
+        return self._memory
 
     @property
     def resident(self) -> Resident:
@@ -75,13 +90,16 @@ class NumbaEngine:
     @property
     def step(self) -> int:
         """The number of the step that comes next."""
-        return self.memory.step
+        return int(self._start.step) if self._memory is None else self._memory.step
 
     @property
     def state(self) -> NetworkState:
         """The state before the next step, copied."""
-        with self._whole() as memory:
-            return memory.state
+        with self.lock:
+            if self._memory is None:
+                return copied(self.plan, self._start)
+            check_whole(self._memory.torn)
+            return self._memory.state
 
     @property
     def runner(self) -> Any:
@@ -94,12 +112,18 @@ class NumbaEngine:
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
         with self.lock:
-            self.memory.load(state)
+            if self._memory is None:
+                self._start = copied(self.plan, state)
+            else:
+                self._memory.load(state)
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter."""
         with self.lock:
-            self.memory.set(population, param, value)
+            if self._memory is None:
+                self._params[population, param] = np.array(value)
+            else:
+                self._memory.set(population, param, value)
 
     def set_keys(self, plan: Plan) -> None:
         """Draw random numbers with the keys of a plan that differs in them, in states and parameters alone."""
@@ -109,8 +133,13 @@ class NumbaEngine:
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
-        with self._whole() as memory:
-            self.memory, self.plan = memory.with_weights(plan, state), plan
+        with self.lock:
+            if self._memory is None:
+                self._start = copied(plan, state)
+            else:
+                check_whole(self._memory.torn)
+                self._memory = self._memory.with_weights(plan, state)
+            self.plan = plan
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never

@@ -19,7 +19,7 @@ import jax
 from ..plan.plan import Plan, PopulationPlan
 from .carried import Carried
 from .outputs import Outputs
-from .products import Product
+from .products import Numbers, Product
 from .quanta import Receptor
 
 __all__ = ["Component", "Given", "Ran", "Runner", "components"]
@@ -84,13 +84,15 @@ class Given:
         whole: By population and receptor, (steps, neurons), whole numbers of quanta, floats or int32: the same, where
             it must be added to the sums of products that are whole numbers. Often empty.
         weights: By projection within the component, (1,) or (entries,), floats in the unit of the receptor, in the
-            order of the plan. Projections that are missing have the weights of the plan.
+            order of the plan.
         params: By population and name, () or (neurons,).
         states: By population and name, (neurons,), before the first step.
         keys: By population, uint32 (2,): where its random numbers begin.
         step: The number of the first step, uint32 ().
         filled: Arrays that steps fill, by label; see `Outputs.start`.
         fine: None, or bool (): unless it holds, all floats that are recorded are NaN.
+        quanta: By population and receptor, a number.
+        numbers: By projection within the component whose weights are not given, those of the plan.
         coupled: By coupling its weights, floats (1,) or (entries,), in its order.
     """
 
@@ -102,7 +104,9 @@ class Given:
     keys: Mapping[str, Array]
     step: Array
     filled: Mapping[str, Array]
-    fine: Array | None = None
+    fine: Array | None
+    quanta: Mapping[Receptor, Array]
+    numbers: Mapping[str, Numbers]
     coupled: Mapping[str, Array] = field(default_factory=dict)
 
 

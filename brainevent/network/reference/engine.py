@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import jax
@@ -20,7 +21,7 @@ from ..state import NetworkState, copied, initial_state
 from .outputs import Outputs
 from .prepare import checked_state, program_of
 from .program import Carry
-from .quanta import dtypes_of_sums, in_dtypes
+from .quanta import Receptor, dtypes_of_sums, in_dtypes
 
 __all__ = ["Piece", "ReferenceEngine", "piece"]
 
@@ -69,9 +70,7 @@ class ReferenceEngine:
         self.params[name][param] = np.array(value, self.params[name][param].dtype)
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
-        """Go on with other weights; programs stay, unless quanta change, or sums between floats and integers."""
-        if _compiled_in(self.plan) != _compiled_in(plan):
-            self._pieces.clear()
+        """Go on with other weights: programs stay, since weights and quanta are arguments of them."""
         self._weights = _weights(plan)
         self.plan = plan
         self.load(state)
@@ -102,15 +101,18 @@ class ReferenceEngine:
         self, length: int, count: int, wanted: Wanted, state: NetworkState, rows: Mapping[str, Array]
     ) -> tuple[NetworkState, dict[str, Array]]:
         """Run `count` steps of a program that has room for `length`."""
-        key = (length, _content(wanted))
+        dtypes = dtypes_of_sums(self.plan)
+        key = length, wanted.key, tuple(dtypes.items()), self.plan.plastic and self.plan.quanta
         if key not in self._pieces:
-            self._pieces[key] = piece(self.plan, wanted, length)
+            self._pieces[key] = piece(self.plan, wanted, length, dtypes)
         padded = {name: np.pad(array, ((0, length - count), (0, 0))) for name, array in rows.items()}
-        after, recorded, finite = self._pieces[key](state, self.params, self._weights, padded, count)
-        if not np.all(finite[:count]):
-            bad = int(np.argmin(finite[:count]))
-            before, _, _ = self._pieces[key](state, self.params, self._weights, padded, bad)
-            after, _, _ = self._pieces[key](state, self.params, self._weights, padded, bad + 1)
+        own = state, self.params, (self._weights, _quanta(self.plan)), padded
+        after, recorded, finite = self._pieces[key](*own, count)
+        fine = np.asarray(finite)[:count]
+        if not fine.all():
+            bad = int(np.argmin(fine))
+            before, _, _ = self._pieces[key](*own, bad)
+            after, _, _ = self._pieces[key](*own, bad + 1)
             self.load(after)
             check_finite(self.plan, int(state.step) + bad, self._state.neurons)
             self._raise_for_synapses(
@@ -141,14 +143,9 @@ def _weights(plan: Plan) -> dict[str, Array]:
     return of_projections | {one.name: one.weights for one in plan.couplings}
 
 
-def _compiled_in(plan: Plan) -> Any:
-    """Return what programs depend on that other weights may change."""
-    return dtypes_of_sums(plan), [dict(p.quanta) for p in plan.populations]
-
-
-def _content(wanted: Wanted) -> Any:
-    samples = tuple((label, s.population, s.state, s.every, s.neurons.tobytes()) for label, s in wanted.samples.items())
-    return wanted.spikes, wanted.counts, wanted.rates, samples
+def _quanta(plan: Plan) -> dict[str, dict[str, Array]]:
+    """Return the quantum of each receptor, by population."""
+    return {p.name: dict(p.quanta) for p in plan.populations}
 
 
 def _trimmed(wanted: Wanted, first: int, count: int, recorded: Mapping[str, Array]) -> dict[str, Array]:
@@ -180,19 +177,21 @@ def _recorded(first: int, steps: int, wanted: Wanted, outs: list[dict[str, Array
 Piece = Callable[[NetworkState, Any, Any, Mapping[str, Array], int], tuple[NetworkState, dict[str, Array], Array]]
 
 
-def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
+def piece(plan: Plan, wanted: Wanted, length: int, dtypes: Mapping[Receptor, str]) -> Piece:
     """Return a function of state, parameters, weights, inputs (length, ...) and a count of steps, compiled when called.
 
-    Weights are those of all projections, in quanta, of any dtype, and of couplings. It returns the state after the
-    steps, what was recorded, and for each step whether all states were finite, as far as `check_finite` looks at them.
+    Weights are those of all projections, in quanta, of any dtype, and of couplings; and the quanta, which other weights
+    may change. `dtypes` are those of sums. It returns the state after the steps, what was recorded, and for each step
+    whether all states were finite, as far as `check_finite` looks at them.
     """
-    dtypes = dtypes_of_sums(plan)
 
     def run(
         state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: Array
     ) -> tuple[NetworkState, dict[str, Array], Array]:
-        outputs = Outputs(plan, wanted, length, jnp.asarray(state.step, np.uint32))
-        program = program_of(plan, outputs, params, in_dtypes(plan, weights, dtypes), dtypes)
+        outputs, (numbers, quanta) = Outputs(plan, wanted, length, jnp.asarray(state.step, np.uint32)), weights
+        of_plan = plan.replaced({}, {(name, key): one for name, own in quanta.items() for key, one in own.items()})
+        own = outputs, params, in_dtypes(plan, numbers, dtypes), dtypes
+        program = program_of(plan if plan.plastic else of_plan, *own)  # rules of synapses divide by quanta, exactly
 
         def step(carry: Carry, turn: Array) -> tuple[Carry, Any]:
             carry, row = program.step(carry, (turn, {name: array[turn] for name, array in inputs.items()}))
@@ -213,8 +212,10 @@ def piece(plan: Plan, wanted: Wanted, length: int) -> Piece:
     def called(
         state: NetworkState, params: Any, weights: Any, inputs: Mapping[str, Array], count: int
     ) -> tuple[NetworkState, dict[str, Array], Array]:
+        without = replace(state, quanta=None)  # they are static: other ones would compile it again
         with jax.enable_x64(plan.dtype == "float64"):
-            return compiled(state, params, weights, inputs, np.int32(count))
+            after, recorded, finite = compiled(without, params, weights, inputs, np.int32(count))
+        return replace(after, quanta=state.quanta), recorded, finite
 
     return called
 

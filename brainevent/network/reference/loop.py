@@ -159,8 +159,12 @@ class _Loop:
 
     @cached_property
     def _operands(self) -> list[tuple[Product, Operand]]:
-        weights = self.given.weights
-        return [(one, one.operand(weights.get(one.about.name))) for one in self.component.products]
+        given = {one.about.name: one.operand(self.given.weights[one.about.name]) for one in self._with_weights}
+        return [(one, ({**self.given.numbers, **given})[one.about.name]) for one in self.component.products]
+
+    @property
+    def _with_weights(self) -> list[Product]:
+        return [one for one in self.component.products if one.given]
 
     @cached_property
     def _carried(self) -> list[tuple[Carried, Array]]:
@@ -198,7 +202,7 @@ class _Loop:
         carried = brought(self._carried, before)
         for p in c.populations:
             sums = {r: arriving.get((p.name, r), Sums()) for r in p.quanta}
-            own = {r: jnp.broadcast_to(in_unit(sums[r], quantum), p.size) for r, quantum in p.quanta.items()}
+            own = {r: jnp.broadcast_to(in_unit(sums[r], self.given.quanta[p.name, r]), p.size) for r in p.quanta}
             own |= {r: own[r] + carried[p.name, r] for r in own if (p.name, r) in carried}
             neurons[p.name], spikes[p.name], sent[p.name] = _of_arriving(c, p.name, self.given, step)(
                 before[p.name], own
@@ -232,7 +236,7 @@ def _unroll(length: int) -> int:
     return next(k for k in range(most, 0, -1) if length % k == 0)
 
 
-def in_unit(sums: Sums, quantum: np.floating[Any]) -> Array:
+def in_unit(sums: Sums, quantum: Array) -> Array:
     """Return what arrives at a receptor in its unit."""
     if sums.whole is None:
         return quantum.dtype.type(0) if sums.floats is None else sums.floats

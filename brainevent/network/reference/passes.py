@@ -21,15 +21,36 @@ from .carried import carriers
 from .components import Component, Given, Runner, components
 from .loop import in_unit
 from .outputs import Outputs
-from .products import Operand, Product, Sums, added, products
+from .products import Numbers, Operand, Product, Sums, added, products
 from .quanta import Receptor, dtypes_of_sums
 from .spike_times import at_first
 
-__all__ = ["Between", "Passes", "parts_of", "passes"]
+__all__ = ["Between", "Fixed", "Passes", "fixed_of", "parts_of", "passes"]
 
 Array = Any
 _MOST = 2**26  # spikes and currents that are in memory at a time
 Tree = Mapping[str, Mapping[str, Array]]
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """What a network has besides what is given in a call, and what other weights change: operands of a program.
+
+    Attributes:
+        quanta: By population and receptor, a number.
+        numbers: By projection whose weights are not given, those of the plan.
+    """
+
+    quanta: Mapping[Receptor, Array]
+    numbers: Mapping[str, Numbers]
+
+
+def fixed_of(plan: Plan, given: Collection[str]) -> Fixed:
+    """Return what a network has, of which the weights of some projections are given."""
+    of_plan = products(plan, given, dtypes_of_sums(plan))
+    quanta = {(p.name, receptor): quantum for p in plan.populations for receptor, quantum in p.quanta.items()}
+    return Fixed(quanta, {one.about.name: one.numbers() for one in of_plan if not one.given})
 
 
 @jax.tree_util.register_dataclass
@@ -52,8 +73,8 @@ class Between:
 class Passes:
     """A network with the parameters of its neurons, the weights that are given, and those of all couplings.
 
-    `products` are all projections, with their weights; `sums` are dtypes in which sums of whole numbers are exact. Sums
-    in the states of the receptors in `fractional` need not be whole numbers.
+    `products` are all projections, with their weights; `quanta` are those of all receptors; `sums` are dtypes in which
+    sums of whole numbers are exact. Sums in the states of the receptors in `fractional` need not be whole numbers.
     """
 
     plan: Plan
@@ -63,6 +84,7 @@ class Passes:
     params: Tree
     weights: Mapping[str, Array]
     keys: Mapping[str, Array]
+    quanta: Mapping[Receptor, Array]
     sums: Mapping[Receptor, str]
     fractional: Collection[Receptor]
     fine: Array | None
@@ -127,8 +149,9 @@ class Passes:
         """Return what a component runs with, after all those whose spikes it receives."""
         currents, whole = dict[Receptor, Array](), dict[Receptor, Array]()
         for p in component.populations:
-            for receptor, quantum in p.quanta.items():
+            for receptor in p.quanta:
                 place, label = (p.name, receptor), f"{p.name}.{receptor}"
+                quantum = self.quanta[place]
                 sums = [_arriving(before, place, quantum, steps), self._from_others(component, place, spikes)]
                 found = added(sums)
                 if any(one.place == place and not one.given for one in component.products):
@@ -144,7 +167,11 @@ class Passes:
         weights = {name: weights for name, weights in self.weights.items() if name in inner}
         filled = {label: before.filled[label] for label in component.outputs.start()}
         coupled = {one.plan.name: self.weights[one.plan.name] for one in component.couplings}
-        return Given(currents, whole, weights, params, states, keys, before.step, filled, self.fine, coupled)
+        numbers = {one.about.name: own for one, own in self.products if isinstance(own, Numbers)}
+        numbers = {name: own for name, own in numbers.items() if name in inner}
+        quanta = {place: quantum for place, quantum in self.quanta.items() if place[0] in names}
+        own = currents, whole, weights, params, states, keys, before.step, filled, self.fine
+        return Given(*own, quanta, numbers, coupled)
 
     def _from_others(self, component: Component, place: Receptor, spikes: Mapping[str, Array]) -> Sums:
         """Return what arrives at a receptor because of spikes of other components."""
@@ -161,8 +188,8 @@ class Passes:
             for one, operand in self.products
             if one.place == place
         )
-        quantum = self.plan.population(place[0]).quanta[place[1]]
-        return added([kept, Sums(sent.whole, None if sent.floats is None else sent.floats / quantum)])
+        floats = None if sent.floats is None else sent.floats / self.quanta[place]
+        return added([kept, Sums(sent.whole, floats)])
 
     def state(self, after: Between, like: NetworkState, dtypes: Mapping[Receptor, Any]) -> NetworkState:
         """Return the state after some steps, in the quanta of another, with sums in some dtypes."""
@@ -179,7 +206,7 @@ class Passes:
         return NetworkState(after.step, neurons, arriving, like.quanta)
 
 
-def _arriving(before: Between, place: Receptor, quantum: np.floating[Any], steps: int) -> Sums:
+def _arriving(before: Between, place: Receptor, quantum: Array, steps: int) -> Sums:
     """Return what arrives in some steps of the pending input before them."""
     whole, floats = before.whole.get(place), before.floats.get(place)
     waiting = Sums(whole, None if floats is None else floats * quantum)
@@ -211,8 +238,9 @@ def passes(
     fractional: Collection[Receptor],
     fine: Array | None,
     runner: Runner,
+    fixed: Fixed,
 ) -> Passes:
-    """Return a network with the parameters of its neurons, weights that are given, and what runs its components.
+    """Return a network with the parameters of its neurons, its weights, and what runs its components.
 
     The weights of all couplings are among those that are given.
     """
@@ -224,9 +252,10 @@ def passes(
         )
     sums = dtypes_of_sums(plan)
     of_plan = products(plan, weights, sums, getattr(runner, "times", None))
-    found = [(one, one.operand(weights.get(one.about.name))) for one in of_plan]
-    parts = parts_of(plan, of_plan, outputs, surrogate)
-    return Passes(plan, parts, found, outputs, params, weights, keys, sums, fractional, fine, runner, surrogate)
+    names = ((one, one.about.name) for one in of_plan)
+    found = [(one, one.operand(weights[name]) if one.given else fixed.numbers[name]) for one, name in names]
+    own = parts_of(plan, of_plan, outputs, surrogate), found, outputs, params, weights, keys, fixed.quanta
+    return Passes(plan, *own, sums, fractional, fine, runner, surrogate)
 
 
 def parts_of(

@@ -18,10 +18,9 @@ from ...event.functions.csr import binary_csrmm, binary_csrmm_indexed, binary_cs
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import ProjectionPlan
 
-__all__ = ["Product", "Sums", "added", "along", "late", "products"]
+__all__ = ["Numbers", "Operand", "Product", "Sums", "added", "along", "late", "products"]
 
 Array = Any
-Operand = tuple[Array, ...]
 _DENSE = 8  # a matrix has at most so many elements for each synapse, or
 _SMALL = 2**16  # at most so many elements
 _FEW = 8  # delays, of which each is a product of its own
@@ -40,6 +39,23 @@ class Sums(NamedTuple):
 
     whole: Array | None = None
     floats: Array | None = None
+
+
+class Numbers(NamedTuple):
+    """Weights of the plan, whole numbers of quanta, as products take them.
+
+    Attributes:
+        planes: Floats whose sums are exact: digits of base 2**bits, the last one first, laid out for products.
+        weights: The weights, int32 (1,) or (entries,).
+        quantum: The quantum.
+    """
+
+    planes: tuple[Array, ...]
+    weights: Array
+    quantum: Array
+
+
+Operand = tuple[Array] | Numbers  # weights that are given, laid out for products; or those of the plan
 
 
 def added(sums: Iterable[Sums]) -> Sums:
@@ -64,8 +80,9 @@ def along(x: Array, other: Array) -> Array:
 class Product:
     """The synapses of one projection, static.
 
-    Its weights are either given in a call, floats in the unit of the receptor; or those of the plan, whole numbers of
-    quanta, whose sums are exact. Synapses are made, or drawn, only where more is asked for than `about` says.
+    Its weights are either given in a call, floats in the unit of the receptor; or those of a plan, whole numbers of
+    quanta, whose sums are exact. Both are operands, so a program does not depend on them. Synapses are made, or drawn,
+    only where more is asked for than `about` says.
 
     Attributes:
         about: What is known of the projection without its synapses.
@@ -73,7 +90,7 @@ class Product:
         sources: How many neurons send.
         neurons: How many neurons receive.
         given: Whether weights are given in a call.
-        quantum: That of the receptor, in the dtype of the plan.
+        dtype: That of floats of the plan.
         whole: The dtype of sums of whole numbers: "int32", or that of the plan if it holds all of them exactly.
         times: What multiplies spikes (steps, sources) with a given matrix (sources, neurons), for steps that are some
             number later; None: `jnp.matmul`.
@@ -86,7 +103,7 @@ class Product:
     sources: int
     neurons: int
     given: bool
-    quantum: np.floating[Any]
+    dtype: np.dtype[Any]
     whole: str
     times: Callable[[Array, Array, int], Array] | None = None
     graded: bool = False
@@ -170,12 +187,15 @@ class Product:
 
     # ---- weights, as products take them
 
-    def operand(self, weights: Array | None = None) -> Operand:
-        """Return weights for products: those that are given, or planes of digits of those of the plan."""
-        if self.given:
-            assert weights is not None
-            return (self._laid_out(weights),)
-        return tuple(self._laid_out(plane) for plane in self._planes)
+    def operand(self, weights: Array) -> Operand:
+        """Return weights that are given for products."""
+        return (self._laid_out(weights),)
+
+    def numbers(self) -> Numbers:
+        """Return the weights of the plan for products, as arrays of NumPy."""
+        quantum = self.plan.population(self.about.target).quanta[self.about.receptor]
+        planes = tuple(self._laid_out(plane) for plane in self._planes)
+        return Numbers(planes, self.synapses.weights.astype(np.int32), quantum)
 
     def _laid_out(self, weights: Array) -> Array:
         if self.dense:
@@ -184,8 +204,7 @@ class Product:
 
     @cached_property
     def _planes(self) -> list[Array]:
-        """The weights of the plan as floats whose sums are exact: digits of base 2**bits, the last one first."""
-        numbers, dtype = self.synapses.weights.astype(np.int64), self.quantum.dtype
+        numbers, dtype = self.synapses.weights.astype(np.int64), self.dtype
         if self.whole != "int32":
             return [numbers.astype(dtype)]
         planes, base = list[Array](), 1 << self._bits
@@ -282,28 +301,29 @@ class Product:
 
         With `_EACH` in place of a delay, sums are those of each one, (count, delays * neurons), for the same spikes.
         """
-        if self.given:
+        if not isinstance(operand, Numbers):
             return Sums(None, self._multiplied(windows, operand[0], delay, None))
         if self.graded:
-            return Sums(self._rounded(jax.lax.stop_gradient(windows), delay), _shadow(self, delay, windows, operand))
-        found = [self._multiplied(windows, plane, delay, _HIGHEST) for plane in operand]
+            sums = self._rounded(jax.lax.stop_gradient(windows), operand.weights, delay)
+            return Sums(sums, _shadow(self, delay, windows, operand))
+        found = [self._multiplied(windows, plane, delay, _HIGHEST) for plane in operand.planes]
         if self.whole != "int32":
             return Sums(found[0], None)
         digits = (one.astype(np.int32) << (self._bits * k) for k, one in enumerate(found))
         whole = functools.reduce(jnp.add, digits)
         return Sums(whole, _shadow(self, delay, windows, operand))
 
-    def _rounded(self, windows: Array, delay: int | None) -> Array:
+    def _rounded(self, windows: Array, numbers: Array, delay: int | None) -> Array:
         """Visit all synapses: each sends its weight times a value, a whole number of quanta."""
         chosen = slice(None) if delay in (None, _EACH) else np.flatnonzero(self.which == delay)
         which = self.which[chosen] if delay is None else 0
         sources = np.repeat(np.arange(self.sources, dtype=np.int32), np.diff(self.starts))[chosen]
-        numbers, targets = self.synapses.weights, self.synapses.targets[chosen].astype(np.int32)
+        targets = self.synapses.targets[chosen].astype(np.int32)
         numbers = numbers if numbers.size == 1 else numbers[chosen]
         columns, size = (self._columns[0], len(self.delays)) if delay == _EACH else (targets, 1)
 
         def of_step(values: Array) -> Array:
-            amounts = jnp.rint(numbers.astype(self.quantum.dtype) * values[which, sources])
+            amounts = jnp.rint(numbers.astype(self.dtype) * values[which, sources])
             return jnp.zeros(size * self.neurons, self.whole).at[columns].add(amounts.astype(self.whole))
 
         of_steps = windows.swapaxes(0, 1)
@@ -368,10 +388,10 @@ def _added_at(sums: Array, first: Array, part: Array) -> Array:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _shadow(product: Product, delay: int | None, windows: Array, operand: Operand) -> Array:
+def _shadow(product: Product, delay: int | None, windows: Array, operand: Numbers) -> Array:
     """Return zeros in place of sums of integers, which have no derivatives: this has those by the spikes."""
     columns = product.neurons * (len(product.delays) if delay == _EACH else 1)
-    return along(jnp.zeros((windows.shape[1], columns), product.quantum.dtype), windows[0, :, :1])
+    return along(jnp.zeros((windows.shape[1], columns), product.dtype), windows[0, :, :1])
 
 
 @_shadow.defjvp
@@ -379,9 +399,9 @@ def _shadow_jvp(product: Product, delay: int | None, primals: Any, tangents: Any
     windows, operand = primals
 
     def floats(spikes: Array) -> Array:
-        parts = (product._multiplied(spikes, plane, delay, _HIGHEST) for plane in operand)
+        parts = (product._multiplied(spikes, plane, delay, _HIGHEST) for plane in operand.planes)
         scaled = (float(1 << (product._bits * k)) * part for k, part in enumerate(parts))
-        return functools.reduce(jnp.add, scaled) * product.quantum
+        return functools.reduce(jnp.add, scaled) * operand.quantum
 
     return _shadow(product, delay, windows, operand), jax.jvp(floats, (windows,), (tangents[0],))[1]
 
@@ -410,5 +430,5 @@ def products(
 
 def _product(plan: Plan, about: ProjectionPlan, given: bool, whole: str) -> Product:
     source, target = plan.population(about.source), plan.population(about.target)
-    own = source.size, target.size, given, target.quanta[about.receptor], whole
+    own = source.size, target.size, given, target.quanta[about.receptor].dtype, whole
     return Product(about, plan, *own, graded=source.rule.value)

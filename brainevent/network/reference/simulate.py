@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,20 +24,24 @@ from ..state import NetworkState
 from ..surrogate import SpikeTimes, fast_sigmoid
 from .carried import coupling_weights
 from .components import Runner
+from .kept import kept_program
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params, plastic_params, with_initial_weights
-from .passes import Between, Passes, passes
+from .passes import Between, Fixed, Passes, fixed_of, passes
 from .plastic import plastic_program, run_steps
 from .prepare import check_keys, check_surrogate, checked_count, checked_inputs, checked_keys, checked_state
-from .quanta import dtypes_after, fractional, in_quanta_of
+from .quanta import Receptor, dtypes_after, dtypes_of_sums, fractional, in_quanta_of
 from .room import check_outputs
 
 __all__ = ["placed", "simulate"]
 
 Array = Any
 Arrays = Mapping[str, Array]
+Own = tuple[Mapping[str, Arrays], Arrays, Arrays, Arrays]  # parameters, weights, inputs and keys of a call
+Results = tuple[NetworkState, dict[str, Array]]
+Run = Callable[..., Results]
 _USUAL = fast_sigmoid()
 _NATIVE = ("cuda", "numba")  # the backends whose native code runs in programs of JAX
 
@@ -156,21 +160,6 @@ def simulate(
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     _check_reach(plan, surrogate)
 
-    def run(
-        state: NetworkState, neurons: Mapping[str, Arrays], weights: Arrays, given: Arrays, keys: Arrays
-    ) -> tuple[NetworkState, dict[str, Array]]:
-        outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
-        fine, keys = doubt.fine(state, weights), checked_keys(plan, keys)
-        weights = {**weights, **coupling_weights(plan, weights)}
-        if plan.plastic:
-            program = plastic_program(plan, outputs, neurons, weights, keys, surrogate)
-            return resolved(fine, *run_steps(program, state, given, steps, every, dtypes_after(plan, floats, state)))
-        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner)
-        after, rows = _in_chunks(network, state, given, steps, every)
-        results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
-        after, filled = resolved(fine, *results)
-        return after, {**rows, **filled}
-
     _check_width(plan, (state, params, inputs, keys))
     check_names(plan, params)
     check_outputs(plan, asked, steps, (state, params, inputs, keys))
@@ -183,7 +172,47 @@ def simulate(
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
-        return placed(run, asked, state)(state, neurons, weights, given, keys or {})
+        weights |= coupling_weights(plan, weights)
+        own = neurons, weights, given, checked_keys(plan, keys or {})
+        of = plan if isinstance(sim, Plan) else sim.engine.plan
+        run = _run_of(plan, asked, steps, surrogate, every, floats, runner)
+        sums, constant = tuple(dtypes_of_sums(plan).items()), of if plan.plastic else None
+        key = steps, every, asked.key, frozenset(floats), tuple(weights), sums, constant
+        program = None if of is sim or _explicit_mesh(state) else kept_program(sim.engine, key, surrogate, run)
+        if program is not None:
+            return program(of, state, own, doubt.fine(state, weights))
+        fixed = fixed_of(plan, weights)
+
+        def here(state: NetworkState, own: Own) -> Results:
+            return run(state, own, fixed, doubt.fine(state, own[1]))
+
+        return placed(here, asked, state)(state, own)
+
+
+def _run_of(
+    plan: Plan,
+    asked: Wanted,
+    steps: int,
+    surrogate: Callable[[Array], Array] | None,
+    every: int | None,
+    floats: Collection[Receptor],
+    runner: Runner,
+) -> Run:
+    """Return a call as a function of the state, what is given, what the network has, and whether sums are fine."""
+
+    def run(state: NetworkState, own: Own, fixed: Fixed, fine: Array | None) -> Results:
+        neurons, weights, given, keys = own
+        outputs = Outputs(plan, asked, steps, jnp.asarray(state.step, np.uint32))
+        if plan.plastic:
+            program = plastic_program(plan, outputs, neurons, weights, keys, surrogate)
+            return resolved(fine, *run_steps(program, state, given, steps, every, dtypes_after(plan, floats, state)))
+        network = passes(plan, outputs, neurons, weights, keys, surrogate, floats, fine, runner, fixed)
+        after, rows = _in_chunks(network, state, given, steps, every)
+        results = network.state(after, state, dtypes_after(plan, floats, state)), after.filled
+        after, filled = resolved(fine, *results)
+        return after, {**rows, **filled}
+
+    return run
 
 
 def _check_reach(plan: Plan, surrogate: Any) -> None:
@@ -297,16 +326,22 @@ def _in_chunks(
     return after, jax.tree.map(lambda *x: jnp.concatenate(x), rows, rest)
 
 
-Run = Callable[..., tuple[NetworkState, dict[str, Array]]]
+def _shardings(state: NetworkState) -> Any:
+    return jax.tree.map(lambda x: jax.typeof(jnp.asarray(x)).sharding, state)
+
+
+def _explicit_mesh(state: NetworkState) -> Any:
+    """Return the mesh with explicit axes on which a state lies; None if there is none."""
+    meshes = (sharding.mesh for sharding in jax.tree.leaves(_shardings(state)))
+    return next((mesh for mesh in meshes if AxisType.Explicit in mesh.axis_types), None)
 
 
 def placed(run: Run, wanted: Wanted, state: NetworkState) -> Run:
     """Return a run from a state, which works on a mesh with explicit axes if the state lies on one."""
-    shardings = jax.tree.map(lambda x: jax.typeof(jnp.asarray(x)).sharding, state)
-    meshes = (sharding.mesh for sharding in jax.tree.leaves(shardings))
-    explicit = next((mesh for mesh in meshes if AxisType.Explicit in mesh.axis_types), None)
+    explicit = _explicit_mesh(state)
     if explicit is None:
         return run
+    shardings = _shardings(state)
 
     def on_mesh(*axes: Any) -> NamedSharding:
         return NamedSharding(explicit, PartitionSpec(*axes))

@@ -67,6 +67,12 @@ class Wanted:
     rates: tuple[str, ...] = ()
     samples: Mapping[str, Sample] = field(default_factory=dict)
 
+    @property
+    def key(self) -> Any:
+        """What is recorded, as a key of programs that record it."""
+        of = [(label, s.population, s.state, s.every, s.neurons.tobytes()) for label, s in self.samples.items()]
+        return self.spikes, self.counts, self.rates, tuple(of)
+
 
 @dataclass(frozen=True, eq=False)
 class Recorded:

@@ -217,13 +217,13 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[A
     known = {k: x for k, x in zip(call.labels, operands, strict=True) if not is_undefined_primal(x)}
     found = {f"d{k}": x for k, x in zip(_floats(call), cotangents, strict=True) if not isinstance(x, Zero)}
     back = call.with_labels((*known, *found), (call.batched & known.keys()) | found.keys())
-    results = dict(zip(_cotangents(call), _back.bind(*known.values(), *found.values(), call=back), strict=True))
+    results: Arrays = dict(zip(_cotangents(call), _back.bind(*known.values(), *found.values(), call=back), strict=True))
     returned: list[Any] = []
     for label, x in zip(call.labels, operands, strict=True):
         if not is_undefined_primal(x):
             returned.append(None)
             continue
-        found_one = _cotangent(call, results, label)
+        found_one = _cotangent(call, {**known, **results}, label)
         if label in call.batched:
             rows = x.aval.shape[0]
             found_one = found_one.reshape(rows, len(found_one) // max(1, rows), *found_one.shape[1:]).sum(1)
@@ -234,12 +234,12 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, call: _Call) -> list[A
     return returned
 
 
-def _cotangent(call: _Call, results: Arrays, label: str) -> Array:
+def _cotangent(call: _Call, found: Arrays, label: str) -> Array:
     """Return the cotangent of what a tangent is of; whole numbers are added to currents as multiples of a quantum."""
     if label[1] != "h":
-        return results[f"d{label[1:]}"]
-    place, _, receptor = label[2:].partition("_")
-    return results[f"dc{label[2:]}"] * call.cells.cells[int(place)].population.quanta[receptor]
+        return found[f"d{label[1:]}"]
+    quantum, of = found[f"u{label[2:]}"], f"u{label[2:]}"
+    return found[f"dc{label[2:]}"] * (call.of_each(quantum)[:, :, None] if of in call.batched else quantum)
 
 
 def _forward_mode(*_: Any, call: _Call) -> Any:

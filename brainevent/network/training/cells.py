@@ -112,11 +112,11 @@ class Cells:
     """A component with its forms. Arrays have labels, of which `{p}` is the place of a population, `{j}` of a product.
 
     Given to the step: "begin" uint32 (1,), "key{p}" uint32 (2,), currents "c{p}_{receptor}" (steps, neurons), states
-    "x{p}_{state}" (neurons,), parameters "q{p}_{param}" (1,) or (neurons,), weights "w{j}" (1,) or (entries,) of
-    products that have them; perhaps "h{p}_{receptor}" (steps, neurons), whole numbers of quanta, which are added to the
-    sums of the other products; perhaps "fine" bool (1,): unless it holds, spikes are NaN. Returned by it: spikes "z{p}"
-    (steps, neurons), states
-    "s{p}_{state}" after the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).
+    "x{p}_{state}" (neurons,), parameters "q{p}_{param}" (1,) or (neurons,), weights "w{j}" (1,) or (entries,): those
+    that are given, or whole numbers of quanta "u{p}_{receptor}" (1,), in the dtype of their sums; perhaps
+    "h{p}_{receptor}" (steps, neurons), whole numbers of quanta, which are added to the sums of these; perhaps "fine"
+    bool (1,): unless it holds, spikes are NaN. Returned by it: spikes "z{p}" (steps, neurons), states "s{p}_{state}"
+    after the last step, "o{p}_{state}" after each step, residuals "r{p}_{k}" (steps, neurons).
 
     The step back is given spikes and residuals, all that the step is given but currents and states, and cotangents
     "dz{p}", "ds{p}_{state}" and "do{p}_{state}"; it returns those of currents "dc{p}_{receptor}" (steps, neurons), of
@@ -139,6 +139,11 @@ class Cells:
         """Return the label of the currents that a product adds to."""
         population, receptor = self.products[j].place
         return f"c{self.place(population)}_{receptor}"
+
+    def quantum(self, one: Product) -> str:
+        """Return the label of the quantum of the receptor of a product whose weights are whole numbers."""
+        population, receptor = one.place
+        return f"u{self.place(population)}_{receptor}"
 
     def into(self, cell: Cell, receptor: str, *, given: bool) -> list[int]:
         """Return the places of the products into a receptor whose weights are given, or are those of the plan."""

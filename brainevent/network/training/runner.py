@@ -56,16 +56,20 @@ def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:
         p, name = cell.place, cell.population.name
         found[f"key{p}"] = jnp.asarray(given.keys[name], np.uint32)
         for key in cell.receptors:
+            if cells.into(cell, key, given=False):
+                found[f"u{p}_{key}"] = jnp.asarray(given.quanta[name, key], np.float32).reshape(1)
             if (currents := given.currents.get((name, key))) is not None:
                 found[f"c{p}_{key}"] = jnp.broadcast_to(jnp.asarray(currents, np.float32), (steps, cell.size))
             if (whole := given.whole.get((name, key))) is not None:
                 found[f"h{p}_{key}"] = jnp.broadcast_to(whole, (steps, cell.size))
-        for key, one in cell.params.items():
-            found[f"q{p}_{key}"] = jnp.asarray(given.params[name][key], one.dtype).reshape(-1)
-        for key, one in cell.states.items():
-            found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], one.dtype)
-    weights = given.weights
-    return found | {f"w{j}": weights[one.about.name] for j, one in enumerate(cells.products) if one.given}
+        for key, of in cell.params.items():
+            found[f"q{p}_{key}"] = jnp.asarray(given.params[name][key], of.dtype).reshape(-1)
+        for key, of in cell.states.items():
+            found[f"x{p}_{key}"] = jnp.asarray(given.states[name][key], of.dtype)
+    for j, one in enumerate(cells.products):
+        name = one.about.name
+        found[f"w{j}"] = given.weights[name] if one.given else jnp.asarray(given.numbers[name].weights, one.whole)
+    return found
 
 
 def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:

@@ -65,10 +65,12 @@ class CpuLoops:
     def backward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
         """Run all steps back."""
         wide = importlib.import_module("....backends.numba.vectors", __package__).WIDE
-        operands = _operands(cells, {k: x for k, x in given.items() if k not in unread(cells)})
+        operands = _operands(cells, {k: x for k, x in given.items() if k not in unread(cells) and k[0] != "u"})
         for j, one in enumerate(cells.products):
             if not one.given:
-                operands[f"w{j}"] = operands[f"w{j}"].astype(np.float32) * one.quantum
+                weights = operands[f"w{j}"].astype(np.float32)
+                quantum = given[cells.quantum(one)].reshape(-1, *[1] * (weights.ndim - 1))
+                operands[f"w{j}"] = weights * quantum
             if one.dense:
                 operands[f"w{j}"] = _panels(operands[f"w{j}"], wide)
         text = backward_text(cells, list(operands), _scalars(cells, operands), wide)
@@ -90,15 +92,12 @@ def _panels(matrices: Array, wide: int) -> Array:
 
 
 def _operands(cells: Cells, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Return all operands: also weights of the plan, dense ones as matrices, and the structures of others."""
+    """Return all operands: dense weights as matrices, and the structures of others."""
     found = dict(given)
     for j, one in enumerate(cells.products):
-        numbers = None if one.given else one.synapses.weights.astype(one.whole)
         if one.dense:
-            found[f"w{j}"] = jax.vmap(one.matrix)(given[f"w{j}"]) if numbers is None else one.matrix(numbers)[None]
+            found[f"w{j}"] = jax.vmap(one.matrix)(given[f"w{j}"])
             continue
-        if numbers is not None:
-            found[f"w{j}"] = numbers[None]
         found |= {f"b{j}": one.starts, f"i{j}": one.synapses.targets.astype(np.int32), f"k{j}": one.which}
     return found
 

@@ -39,7 +39,7 @@ _HELPERS: dict[str, Any] = {
     "address": address,
     "copy_row": copy_row,
     "fill_row": fill_row,
-    "get_num_threads": numba.get_num_threads,
+    "numba": numba,
     "side_by_side": side_by_side,
     "list_ones": list_ones,
 }
@@ -56,7 +56,7 @@ def part(number, table_at):
 def {name}({arguments}):
     table = np.empty({words} + 3, np.int64)
 {filled}
-    size, threads = np.int64({last}.shape[0]), np.int64(get_num_threads())
+    size, threads = np.int64({last}.shape[0]), np.int64(numba.get_num_threads())
     share = size // max(np.int64(1), {weights})
     many = max(np.int64(1), min(np.int64({most}), share, (size + threads - 1) // threads))
     parts = (share + many - 1) // many

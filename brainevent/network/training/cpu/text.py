@@ -134,8 +134,8 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
                 resets.append(f"{term}_{key}[k] = 0")
         floats = " + ".join(f"{term}_{key}[k]" for term in ("c", "ring") if f"{term}_{key}" in head)
         whole = " + ".join(f"{term}_{key}[k]" for term in ("h", "quanta") if f"{term}_{key}" in head)
-        quantum = f"np.float32({float(cell.population.quanta[key])!r})"
-        terms = [f"np.float32({whole}) * {quantum}"] * bool(whole) + [f"({floats})"] * bool(floats)
+        head |= {f"u_{key}": _of_sample(f"u{p}_{key}") + "[0]"} if whole else {}
+        terms = [f"np.float32({whole}) * u_{key}"] * bool(whole) + [f"({floats})"] * bool(floats)
         arrays[name.text] = " + ".join(terms) or "np.float32(0)"
     head |= {f"q{p}_{key}": _of_sample(f"q{p}_{key}") for key in cell.params}
     head |= {"flags": f"flags{p}", "z": f"z{p}[b][t]", "one": "one", "zero": "zero"}
