@@ -102,7 +102,7 @@ class CudaEngine:
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists: Memory | None = None
-        self.clocks = Clocks(device, count) if clocks else None
+        self.clocks = Clocks(device, count, plastic=bool(plan.plastic)) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
         self._carried = CouplingRoom(device, plan, self.partition) if plan.couplings else None
         self._lay_out(plan)
@@ -362,6 +362,7 @@ class CudaEngine:
             "clocked": self.clocks is not None,
             "graded": self._graded,
             "coupled": coupled_structure(plan),
+            "lag": self.plastic.text.lag if self.plastic else 0,
         }
         populations = tuple(numbers[population.name] for population in plan.populations)
         plastic = self.plastic.text if self.plastic else None

@@ -10,6 +10,10 @@
 //
 // If all delays are of axons, warps act while others send and listen; and if none of them is one step, they let the spikes
 // of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before.
+//
+// If no delay is short, packets are read LAG steps after theirs: so a block that changes many synapses in a step keeps no
+// other waiting. Nobody is more than LAG + 1 steps ahead of another, and packets and lists are kept for KEPT steps. Those of
+// the last steps are read when all steps have been.
 
 struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
     u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
@@ -32,6 +36,37 @@ BE void clear_plastic(u32 tid) {
     for (u32 k = tid; k < LISTS; k += THREADS) plastic_desk.listed[0][k] = plastic_desk.listed[1][k] = 0;
     if (tid == 0) plastic_desk.queued = 0;
 }
+
+// Each warp that acts reaches a mark.
+BE void mark_acting(Desk& desk, u32 which) {
+    if (!CLOCKED) return;
+    ACTING_DO
+        if (tid % 32 == 0) mark(desk, which);
+    ACTING_END
+}
+
+// Let a lane of the sender write the packet of a step, and one of a listener read that of LAG steps before. So many words
+// are between the packets of two steps.
+BE Post move_post(Post post, u64 words, u32 tid, u32 t) {
+    const u32 step = tid / 32 == CARRIERS ? t : t - LAG;
+    if (post.at) post.at = (u64*)post.other + (step & (KEPT - 1)) * words;
+    return post;
+}
+
+// Where the rows of a step's packet are listed that has no room for them.
+BE u32* list_in_memory(const Net& net, u32 block, u32 step) {
+    return net.list + (u64)((step & (KEPT - 1)) * net.blocks + block) * net.list_size;
+}
+
+// What the sender does when it has nothing to send.
+BE void begin_queue(Desk& desk, u32 t) {
+    ONE_LANE_DO
+        desk.queued[~t & 1] = desk.heard[~t & 1] = 0;
+    LANES_END
+}
+
+// The tag of LAG steps before.
+BE u64 tag_before(u64 tag) { return tag > LAG ? tag - LAG : tag + 0xFFFE - LAG; }
 
 // Addresses and numbers in the table of plastic synapses.
 BE u64 word_of(const Net& net, u32 k) { return fetch_slot(net.plastic + k); }
@@ -141,7 +176,7 @@ BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 bl
 }
 
 // Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it.
-BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving) {
+BE void act_all(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t, bool arriving) {
     const u32 n = plastic_desk.queued;
     if (USUALLY(n <= REACHED)) {
         WARPS_DO(0, ACTING)
@@ -152,12 +187,14 @@ BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arrivin
                 LANES_END
             }
         WARPS_END
+        mark_acting(desk, ACTED);
         ACTING_MEET;
         ACTING_DO
             for (u32 q = tid; q < n; q += ACTING * 32)
                 if (plastic_desk.queue[q].where & FIRST) settle(net, plastic_desk.queue[q], block, t);
         ACTING_END
     } else walk_all(net, ring, block, t, arriving);
+    mark_acting(desk, SETTLED);
     ACTING_MEET;
     ACTING_DO
         if (tid == 0) plastic_desk.queued = 0;
@@ -176,6 +213,12 @@ BE u32 slot_after(const Ring& ring, u32 steps) {
 
 BE Ring after_step(Ring ring) {
     ring.now = slot_after(ring, 1);
+    return ring;
+}
+
+// As it was LAG steps before. It has more slots than that, unless no rows are delivered to it.
+BE Ring ring_before(Ring ring) {
+    ring.now = (ring.now < LAG ? ring.now + ring.slots : ring.now) - LAG;
     return ring;
 }
 

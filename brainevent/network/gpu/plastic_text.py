@@ -20,6 +20,7 @@ __all__ = ["plastic_text"]
 _SYNAPSES = "const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 lane, u32 lanes"
 _SETTLED = "const Net& net, const Reached& spike, u32 block, u32 t"
 _OF_BLOCK = "const Net& net, const Ring& ring, u32 block, u32 t"
+_OF_STEP = "const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t"
 _OF_THREAD = "const Net& net, const Ring& ring, u32 block, u32 tid, u32 t"
 
 
@@ -330,6 +331,7 @@ class _Writer:
 
 
 _LAZY = 3  # steps of delay, of which there are more where lists may be released late, and be seen late
+_MOST_LAG = 7  # steps after theirs in which packets are read
 _UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "u32"}
 _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
@@ -357,12 +359,21 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
         all(one.axon for one in writers),
         min((int(p.distinct[0]) for p in plan.plastic if p.entries), default=1),
     )
-    constants = {
-        "WINDOWED": axon,
-        "AHEAD": axon and least > 1 and not plan.check_finite,
-        "LAZY": axon and least > _LAZY,
-    }
-    return PlasticText(forms, constants, _tell(plan, words), "\n".join(texts))
+    ahead = axon and least > 1 and not plan.check_finite
+    constants = {"WINDOWED": axon, "AHEAD": ahead, "LAZY": axon and least > _LAZY}
+    lag = _lag(plan, least) if ahead else 0
+    return PlasticText(forms, constants, lag, _tell(plan, words), "\n".join(texts))
+
+
+def _lag(plan: Plan, least: int) -> int:
+    """Return how many steps after theirs packets are read, if the least delay of plastic synapses has so many steps.
+
+    Spikes of fixed synapses arrive later than that. Values of spikes and what couplings read are kept for two steps.
+    """
+    if plan.couplings or any(population.rule.value for population in plan.populations):
+        return 0
+    fixed = min((p.delays[0] for p in plan.projections if p.entries), default=least)
+    return max(0, min(_MOST_LAG, least - _LAZY - 1, fixed - 1))
 
 
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
@@ -372,8 +383,12 @@ def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> st
     return "\n".join([f"BE void {name}({parameters}) {{", *lines, "}", ""])
 
 
-def _of_block(name: str, lines: Sequence[str], more: str = "") -> str:
-    return "\n".join([f"BE void {name}({_OF_BLOCK}{more}) {{", *(f"    {line}" for line in lines), "}", ""])
+def _of_block(name: str, lines: Sequence[str], parameters: str) -> str:
+    return "\n".join([f"BE void {name}({parameters}) {{", *(f"    {line}" for line in lines), "}", ""])
+
+
+def _marked(which: str) -> str:
+    return f"mark_acting(desk, {which});"
 
 
 def _phase(calls: Sequence[str]) -> list[str]:
@@ -386,28 +401,30 @@ def _of_step(writers: Sequence[_Writer]) -> list[str]:
     """Return what happens before and after the update of neurons, and while others send and listen: functions."""
     names = {axon: [f"gather{one.number}" for one in writers if one.axon == axon] for axon in (True, False)}
     walks = [f"if ({'' if one.axon else '!'}arriving) walk{one.number}(net, ring, block, t);" for one in writers]
-    acting = "act_all(net, ring, block, t, {});"
-    arrive = [*_phase(names[True]), "ACTING_MEET;", acting.format("true"), "BLOCK_MEET;"] if names[True] else []
-    changes = _changes(writers)
+    acting = ["ACTING_MEET;", _marked("QUEUED"), "act_all(net, desk, ring, block, t, {});"]
+    arrive = [*_phase(names[True]), *acting, "BLOCK_MEET;"] if names[True] else []
+    arrive = [line.format("true") for line in arrive]
+    changes = [*_changes(writers), _marked("CHANGED")]
     if names[False]:
-        acted = [*_phase(names[False]), "ACTING_MEET;", acting.format("false"), "ACTING_MEET;"]
+        acted = [*_phase(names[False]), *(line.format("false") for line in acting), "ACTING_MEET;"]
         react, finish = list[str](), [*acted, *changes, "BLOCK_MEET;"]
     else:
-        queue = ["if (AHEAD && goes_on) {", *(f"    {line}" for line in _phase(["gather_next"])), "}"]
+        queue = [*_phase(["gather_next"]), _marked("QUEUED")]
+        queue = ["if (AHEAD && goes_on) {", *(f"    {line}" for line in queue), "}"]
         act = [
             "if (AHEAD && goes_on) {",
             "    ACTING_MEET;",
-            "    act_all(net, after_step(ring), block, t + 1, true);",
+            "    act_all(net, desk, after_step(ring), block, t + 1, true);",
             "}",
         ]
         react, finish = [*queue, *changes, *act], []
     gathered = [f"    {name}(net, ring, block, tid, t + 1);" for name in names[True]]
     return [
-        _of_block("walk_all", walks, ", bool arriving"),
+        _of_block("walk_all", walks, f"{_OF_BLOCK}, bool arriving"),
         "\n".join([f"BE void gather_next({_OF_THREAD}) {{", *gathered, "}", ""]),
-        _of_block("arrive", arrive),
-        _of_block("react", react, ", bool goes_on"),
-        _of_block("finish", finish),
+        _of_block("arrive", arrive, _OF_STEP),
+        _of_block("react", react, f"{_OF_STEP}, bool goes_on"),
+        _of_block("finish", finish, _OF_STEP),
     ]
 
 

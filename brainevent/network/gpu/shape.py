@@ -182,10 +182,11 @@ def shape_of(
     clocked: bool,
     coupled: Mapping[str, Any],
     graded: bool,
+    lag: int,
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide.
+    `coupled` is what of the structure couplings decide. Packets are read `lag` steps after theirs.
     """
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
@@ -216,20 +217,23 @@ def shape_of(
         mine=room.mine,
         reached=room.reached,
         lists=room.lists,
+        lag=lag,
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)
-    packets = 32 * copies * (blocks + -blocks % _LINE) * structure.units
+    packets = 16 * structure.kept * copies * (blocks + -blocks % _LINE) * structure.units
     values = 2 * _row_numbers(partition, rows) if graded else 0
     return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2, values)
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists of spikes take, three for each block, with the values of spikes behind them."""
-    return 3 * blocks * list_size + shape.values
+    """Return how many words lists of spikes take, of the steps that are kept and one more of each block, and the values
+    of spikes behind them.
+    """
+    return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 
 def _row_numbers(partition: Partition, rows: DeviceRows) -> int:

@@ -39,11 +39,13 @@ def engine_of(plan, blocks=3, shared_bytes=None):
     return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(8))
 
 
-CASES = [  # blocks; what is done while packets are on their way, and when lists are released
+CASES = [  # blocks; what is done while packets are on their way, when lists are released, and how late packets are read
     ("axon", None, 1, "WINDOWED"),
     ("axon", 0.2, 5, "WINDOWED AHEAD"),
     ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY"),
     ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
+    ("axon", be.uniform(0.5, 0.9), 5, "WINDOWED AHEAD LAZY 1"),
+    ("axon", 1.5, 3, "WINDOWED AHEAD LAZY 3"),
     ("dendrite", 0.3, 2, ""),
     ("dendrite", be.uniform(0.1, 0.9), 5, ""),
 ]
@@ -52,7 +54,8 @@ CASES = [  # blocks; what is done while packets are on their way, and when lists
 @pytest.mark.parametrize(("where", "delay", "blocks", "flags"), CASES)
 def test_all_that_rules_may_use(where, delay, blocks, flags):
     engine = engine_of(synapse_rules.plan_of(network(triplet(where), delay), 1), blocks)
-    assert [name for name, is_so in engine.plastic.text.flags.items() if is_so] == flags.split()
+    text = engine.plastic.text
+    assert [name for name, is_so in text.flags.items() if is_so] + [str(text.lag)] * (text.lag > 0) == flags.split()
     before = engine.state.synapses["ab"]
     samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
     records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
@@ -72,7 +75,7 @@ def test_graded_spikes_and_couplings_beside(where, blocks):
         assert np.mean(before[name]["w"] != synapses["w"]) > 0.5
 
 
-@pytest.mark.parametrize("delay", [None, 0.2])
+@pytest.mark.parametrize("delay", [None, 0.2, 0.9])
 def test_a_launch_ends_after_a_while(monkeypatch, delay):
     """Before spikes of the step after it arrive: the pretend clock goes on by a microsecond at each look."""
     for limit in ("_NANOSECONDS", "_RECORDED"):
@@ -230,6 +233,17 @@ def test_where_synapses_lie():
     )
     assert re.search(expected, simulation.report())
     assert engine.plastic.nbytes / engine.plastic.entries < 16
+
+
+def test_clocks_say_where_the_time_of_a_step_goes():
+    plan = synapse_rules.plan_of(network(triplet("axon"), 0.6), 1)
+    engine = CudaEngine(plan, blocks=3, clocks=True, device=PretendDevice(8))
+    compare(engine, (30,), ALL)
+    cycles = engine.clocks.read()
+    assert cycles.shape == (3, 8)
+    assert (cycles > 0).all()
+    marks = ["neurons updated", "arrivals queued", "events of targets done", "arrivals delivered", "traces settled"]
+    assert re.search(r" after \d+, .*".join([*marks, "delivered"]), engine.placement)
 
 
 def test_marked_lines():
