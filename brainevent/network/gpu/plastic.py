@@ -73,6 +73,11 @@ class Plastic:
         return len(self._lists)
 
     @property
+    def table_words(self) -> int:
+        """How many words the table has."""
+        return len(self.words.places)
+
+    @property
     def entries(self) -> int:
         """How many synapses there are."""
         return sum(one.entries for one in self.plan.plastic)

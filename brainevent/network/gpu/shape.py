@@ -42,6 +42,7 @@ _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
+_TABLE = 512  # words of the table of plastic synapses, if that is in shared memory
 _OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 _MANY = 2**19  # neurons, whose spikes take long to look up
 
@@ -137,12 +138,15 @@ class Room:
     left: int
     reached: int  # spikes that plastic synapses queue
     lists: int  # of events that they need
+    table: int  # words of theirs
 
 
-def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0) -> Room:
+def room_of(
+    partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0, table: int = 0
+) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
-    `lists` is how many lists of events plastic synapses need.
+    `lists` is how many lists of events plastic synapses need, and `table` how many words their table has.
     """
     large = shared_bytes >= 96 * 1024
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
@@ -150,7 +154,9 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += 16 * reached + (8 + _OWN) * lists + 32 if lists else 0
+    desk += 32 * reached + (8 + _OWN) * lists + 48 if lists else 0
+    table = table if large and table <= _TABLE else 0
+    desk += 8 * table
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -166,7 +172,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     taken += inside * word
     more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
     taken += 4 * more
-    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists)
+    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists, table)
 
 
 def shape_of(
@@ -183,10 +189,12 @@ def shape_of(
     coupled: Mapping[str, Any],
     graded: bool,
     lag: int,
+    fenced: int,
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide. Packets are read `lag` steps after theirs.
+    `coupled` is what of the structure couplings decide. Packets are read `lag` steps after theirs, and lists
+    of events released for `fenced` steps at once.
     """
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
@@ -217,7 +225,9 @@ def shape_of(
         mine=room.mine,
         reached=room.reached,
         lists=room.lists,
+        table=room.table,
         lag=lag,
+        fenced=fenced,
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,

@@ -51,7 +51,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
-        #plastic clear_plastic(tid);
+        #plastic clear_plastic(net, tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
@@ -80,6 +80,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
         #plastic if (lives)
         THREADS_DO
+            #plastic if (tid == 0) empty_queue(t);
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
                 bool spike = false;
@@ -120,7 +121,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS)) {
             EACH_THREAD_DO
-                rest_before_drawing();
+                #static rest_before_drawing();
+                #plastic if (LAG == 0) rest_before_drawing();
                 if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
@@ -130,7 +132,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         if (THREADS < 1024) pin(next);  // here is time for it
         #plastic const Ring past = ring_before(ring);
         WARPS_DO(CARRIERS + 1, LISTENERS)
-            #plastic if (LAZY) fence_lanes();  // of the packets of the step before
+            #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             else LANES_DO

@@ -156,7 +156,9 @@ class Structure:
     beside: bool = False  # several networks run side by side
     reached: int = 0  # spikes that plastic synapses queue
     lists: int = 0  # of events that plastic synapses need
+    table: int = 0  # words of the table of plastic synapses, if that is in shared memory
     lag: int = 0  # steps after theirs in which packets are read
+    fenced: int = 1  # steps of which lists of events are released at once
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
     couplings: int = 0  # from one population into one receptor each
@@ -215,7 +217,8 @@ class Structure:
             ]
         if self.reached:
             lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists};")
-            lines.append(f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept};")
+            lines.append(f"constexpr unsigned TABLE = {self.table};")
+            lines.append(f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept}, FENCED = {self.fenced};")
         return "\n".join(lines) + "\n"
 
 
@@ -250,12 +253,13 @@ class PlasticText:
     """The text of the plastic synapses of a network, the forms that it calls, and constants of both.
 
     `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses. Packets are read `lag`
-    steps after theirs.
+    steps after theirs, and lists of events released for `fenced` steps at once, a power of two.
     """
 
     forms: tuple[Form, ...]
     flags: Mapping[str, bool]
     lag: int
+    fenced: int
     tell: str
     rules: str
 

@@ -40,14 +40,15 @@ def engine_of(plan, blocks=3, shared_bytes=None):
 
 
 CASES = [  # blocks; what is done while packets are on their way, when lists are released, and how late packets are read
-    ("axon", None, 1, "WINDOWED"),
-    ("axon", 0.2, 5, "WINDOWED AHEAD"),
-    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY"),
-    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
-    ("axon", be.uniform(0.5, 0.9), 5, "WINDOWED AHEAD LAZY 1"),
-    ("axon", 1.5, 3, "WINDOWED AHEAD LAZY 3"),
-    ("dendrite", 0.3, 2, ""),
-    ("dendrite", be.uniform(0.1, 0.9), 5, ""),
+    ("axon", None, 1, "WINDOWED READS_TRACES 0 1"),
+    ("axon", 0.2, 5, "WINDOWED AHEAD READS_TRACES 0 1"),
+    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY READS_TRACES 0 1"),
+    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED READS_TRACES 0 1"),
+    ("axon", be.uniform(0.5, 0.9), 5, "WINDOWED AHEAD LAZY EARLY READS_TRACES 0 1"),
+    ("axon", be.uniform(0.6, 0.9), 5, "WINDOWED AHEAD LAZY EARLY READS_TRACES 1 1"),
+    ("axon", 1.5, 3, "WINDOWED AHEAD LAZY EARLY READS_TRACES 3 4"),
+    ("dendrite", 0.3, 2, "READS_TRACES 0 1"),
+    ("dendrite", be.uniform(0.1, 0.9), 5, "READS_TRACES 0 1"),
 ]
 
 
@@ -55,7 +56,7 @@ CASES = [  # blocks; what is done while packets are on their way, when lists are
 def test_all_that_rules_may_use(where, delay, blocks, flags):
     engine = engine_of(synapse_rules.plan_of(network(triplet(where), delay), 1), blocks)
     text = engine.plastic.text
-    assert [name for name, is_so in text.flags.items() if is_so] + [str(text.lag)] * (text.lag > 0) == flags.split()
+    assert [name for name, is_so in text.flags.items() if is_so] + [str(text.lag), str(text.fenced)] == flags.split()
     before = engine.state.synapses["ab"]
     samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
     records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
