@@ -94,6 +94,7 @@ static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
+template <class T> static void ask_for(const T*) {}
 template <class T> static T fixed(const T* at) { return *at; }
 static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }

@@ -9,20 +9,30 @@ import numpy as np
 
 from .device import Device
 
-__all__ = ["MARKS", "Clocks"]
+__all__ = ["MARKS", "PLASTIC_MARKS", "Clocks"]
 
 MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")  # of a step, in this order
 _PHASES = ("to update neurons", "to send spikes", "to wait for those of all blocks", "to deliver them")
+# Of warps that change synapses; they reach them while spikes are sent, or before or after it.
+PLASTIC_MARKS = ("arrivals queued", "events of targets done", "arrivals delivered", "traces settled")
+_PLASTIC_PHASES = ("to find arrivals", "for events of targets", "to deliver arrivals", "to settle traces")
 
 Array = Any
 
 
 class Clocks:
-    """Cycles of each block from the beginning of a step to each mark, summed over steps on the device."""
+    """Cycles of each block from the beginning of a step to each mark, summed over steps on the device.
 
-    def __init__(self, device: Device, blocks: int):
+    Args:
+        device: The device.
+        blocks: How many blocks there are.
+        plastic: Whether synapses are plastic: then there are marks of that.
+    """
+
+    def __init__(self, device: Device, blocks: int, *, plastic: bool = False):
         self.blocks = blocks
-        self.memory = device.memory(8 * len(MARKS) * blocks, "clocks")
+        self.marks = MARKS + PLASTIC_MARKS * plastic
+        self.memory = device.memory(8 * len(self.marks) * blocks, "clocks")
         self.clear()
 
     def clear(self) -> None:
@@ -32,7 +42,7 @@ class Clocks:
 
     def read(self) -> Array:
         """Return the mean cycles of a step to each mark (blocks, marks)."""
-        found = self.memory.download(np.uint64, (self.blocks, len(MARKS)))
+        found = self.memory.download(np.uint64, (self.blocks, len(self.marks)))
         return found.astype(np.float64) / max(1, self.steps)
 
     def text(self) -> str:
@@ -40,7 +50,9 @@ class Clocks:
         if not self.steps:
             return "no steps measured yet"
         means = self.read().mean(0)
-        marks = ", ".join(f"{name} after {mean:.0f}" for name, mean in zip(MARKS, means, strict=True))
-        spent = np.diff(means, prepend=0)
-        share = f"{100 * spent.max() / means[-1]:.0f} % {_PHASES[int(spent.argmax())]}"
+        order = np.argsort(means, kind="stable")
+        phases = [(_PHASES + _PLASTIC_PHASES)[k] for k in order]
+        marks = ", ".join(f"{self.marks[k]} after {means[k]:.0f}" for k in order)
+        spent = np.diff(means[order], prepend=0)
+        share = f"{100 * spent.max() / means.max():.0f} % {phases[int(spent.argmax())]}"
         return f"cycles of a step, mean of {self.steps} steps: {marks}; the largest part, {share}"

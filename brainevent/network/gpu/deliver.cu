@@ -12,7 +12,8 @@ struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, a
     u64 packets[CLUSTER + 1][2], arrived, spare;
 };
 
-struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; with bits `other` in the next step
+#static struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; with bits `other` in the next step
+#plastic struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; `other` is where its first inbox is
     u64* at;
     u64 other;
 };

@@ -96,13 +96,13 @@ class CudaEngine:
         self.partition = pushed(plan, partition)
         self._clustered = clusters and in_cluster(count) and not plan.plastic and not self.partition.pushed
         self.plastic = Plastic(device, plan, self.partition) if plan.plastic else None
-        lists = self.plastic.lists if self.plastic else 0
-        self._room = room_of(self.partition, kinds, slots_of(plan), most, lists)
+        needed = (self.plastic.lists, self.plastic.table_words) if self.plastic else (0, 0)
+        self._room = room_of(self.partition, kinds, slots_of(plan), most, *needed)
         self.rows = place_synapses(device, plan, self.partition, self._room.left)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
         self._lists: Memory | None = None
-        self.clocks = Clocks(device, count) if clocks else None
+        self.clocks = Clocks(device, count, plastic=bool(plan.plastic)) if clocks else None
         self._spikes = Spikes(device, plan, self.partition)
         self._carried = CouplingRoom(device, plan, self.partition) if plan.couplings else None
         self._lay_out(plan)
@@ -362,6 +362,8 @@ class CudaEngine:
             "clocked": self.clocks is not None,
             "graded": self._graded,
             "coupled": coupled_structure(plan),
+            "lag": self.plastic.text.lag if self.plastic else 0,
+            "fenced": self.plastic.text.fenced if self.plastic else 1,
         }
         populations = tuple(numbers[population.name] for population in plan.populations)
         plastic = self.plastic.text if self.plastic else None

@@ -4,7 +4,8 @@
 // Inboxes are rows of packets, with a unit of each block; those of odd steps come after those of even ones, and further
 // units after them all.
 BE u64 words_of_inbox(const Net& net) { return (net.blocks + (APART - 1) & ~(APART - 1)) * 2; }
-BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
+#static BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
+#plastic BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * KEPT; }
 
 // Lanes of the sender write to one inbox each, those of listeners read from one block each. Blocks of a cluster have
 // their inboxes in shared memory.
@@ -27,7 +28,8 @@ BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
             odd = even + net.copies * words_of_inbox(net);
         }
     }
-    return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
+    #static return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
+    #plastic return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
 }
 
 // Launches are short, so that Ctrl-C and displays work.
@@ -36,8 +38,11 @@ BE bool is_late(const Net& net, const Desk& desk, u32 turn) {
 }
 
 // What is sent in the packet if it has room for it, else in a list in memory.
-BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
-    u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
+#static BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
+    #static u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
+#plastic BE void put_list(const Net& net, const Desk& desk, u32 block, u32 t, u32 n) {
+    #plastic const u32 e = t & 1;
+    #plastic u32* list = list_in_memory(net, block, t);
     LANES_DO
         NOT_UNROLLED
         for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
@@ -82,7 +87,8 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     if (!PUSHES && !USUALLY(n <= INLINE)) {
         if (n <= UNITS * INLINE) put_more(net, desk, posts, e, n, t);
         else {
-            put_list(net, desk, block, e, n);
+            #static put_list(net, desk, block, e, n);
+            #plastic put_list(net, desk, block, t, n);
             v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
         }
     }
@@ -124,7 +130,8 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
 // A list in memory. It has a loop of its own: one for this and for what is in packets cost 0.3 us a step.
 BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
                   u32 t) {
-    const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
+    #static const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
+    #plastic const u32* list = list_in_memory(net, from, t - LAG);
     fence();
     uint4 four;
     NOT_UNROLLED
@@ -170,7 +177,8 @@ BE void queue_more(const Net& net, Desk& desk, const Post& post, u32 from, u32 a
     UNROLLED
     for (u32 unit = 1; unit < UNITS; ++unit) {
         if (unit * INLINE >= n) continue;
-        while (v[unit] >> 32 != (u64)(t + 1)) {
+        #static while (v[unit] >> 32 != (u64)(t + 1)) {
+        #plastic while (v[unit] >> 32 != (u64)(t + 1 - LAG)) {
             rest();
             get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
         }
@@ -188,7 +196,8 @@ BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
         unit += words_of_unit(net);
         while (true) {
             get_pair(unit, v, w);
-            if (v >> 32 == (u64)(t + 1)) break;
+            #static if (v >> 32 == (u64)(t + 1)) break;
+            #plastic if (v >> 32 == (u64)(t + 1 - LAG)) break;
             rest();
         }
         hand_over_all(net, desk, rows, ring, block, from, at + k, n - k < INLINE ? n - k : INLINE, t, v, w);

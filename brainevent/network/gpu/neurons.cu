@@ -93,7 +93,7 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
         #static if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
-        #plastic if (at + 1 + 3 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #plastic if (at + 1 + (3 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
     if (flags & RATED) add_for_all(population_with(net, number).rates + net.turn + turn, 1);
@@ -104,10 +104,13 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
 }
 
 // Where spikes are listed that are recorded and are not in desk.fired.
-BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
+#static BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
+#plastic BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(KEPT * net.blocks + block) * net.list_size; }
 
 // The sender records spikes, when it has sent them.
-BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 e) {
+#static BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 e) {
+#plastic BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 t) {
+    #plastic const u32 e = t & 1;
     const u32 spike = flags << PLACE_BITS | place;
     if (row != NOBODY) {
         const u32 at = next_in_block(&desk.mine[e][0]) & COUNT;
@@ -116,7 +119,8 @@ BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 bl
             desk.fired[at] = spike;
             return;
         }
-        put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+        #static put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+        #plastic put_word(list_in_memory(net, block, t) + at, row);
     }
     if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
@@ -212,7 +216,8 @@ template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States
             if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn)) {
                 const u32 row = net.rows[block * net.per + own.place];
                 keep_value(net, own, row, block, t & 1);
-                spiked(net, desk, own.flags, own.place, row, block, t & 1);
+                #static spiked(net, desk, own.flags, own.place, row, block, t & 1);
+                #plastic spiked(net, desk, own.flags, own.place, row, block, t);
             }
             clear_taken(net, own, now, sums[m]);
             for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k], before[k]);

@@ -4,12 +4,18 @@
 // A block owns the synapses that end on its neurons, their weights and states, and its own copy of the traces of their
 // sources. What neurons do is listed in memory, by step and block: the packet of a step says that the lists of its block
 // are there. If all delays are of four steps and more (LAZY), the packet of the next step says it, and the thread that got
-// that one sees them in the step after it: so no packet waits for memory. A warp delivers a spike, or a part of its synapses, and changes
+// that one sees them in the step after it: so no packet waits for memory. If delays are still longer, that is
+// done for FENCED steps at once, since it also empties the cache. A warp delivers a spike, or a part of its synapses, and changes
 // those that it reaches; all threads that act change those of a neuron of this block. Rules are called by the text that is
 // generated for a network: act(), settle() and what calls them.
 //
 // If all delays are of axons, warps act while others send and listen; and if none of them is one step, they let the spikes
-// of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before.
+// of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before. Which ones
+// arrive is looked up before that, or at the same time for the step after it (EARLY).
+//
+// If no delay is short, packets are read LAG steps after theirs: so a block that changes many synapses in a step keeps no
+// other waiting. Nobody is more than LAG + 1 steps ahead of another, and packets and lists are kept for KEPT steps. Those of
+// the last steps are read when all steps have been.
 
 struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
     u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
@@ -21,20 +27,59 @@ BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
 BE u32 projection_of(const Reached& spike) { return (spike.where & ~FIRST) >> 16; }
 
 struct alignas(16) PlasticDesk {
-    Reached queue[REACHED];
-    u32 queued, spare, listed[2][LISTS];  // spikes in the queue; events of own neurons in a step, by list
+    Reached queue[2][REACHED];  // spikes that reach synapses in even and in odd steps
+    u32 queued[2], listed[2][LISTS];  // how many; events of own neurons in a step, by list
     u32 own[2][LISTS][OWN];  // the first of these neurons
 };
 
 __shared__ PlasticDesk plastic_desk;
+__shared__ u64 plastic_table[TABLE + 1];
 
-BE void clear_plastic(u32 tid) {
+BE void clear_plastic(const Net& net, u32 tid) {
+    for (u32 k = tid; k < TABLE; k += THREADS) plastic_table[k] = net.plastic[k];
     for (u32 k = tid; k < LISTS; k += THREADS) plastic_desk.listed[0][k] = plastic_desk.listed[1][k] = 0;
-    if (tid == 0) plastic_desk.queued = 0;
+    if (tid < 2) plastic_desk.queued[tid] = 0;
 }
 
+// Spikes that reached synapses in step t have acted: those of step t + 2 come next.
+BE void empty_queue(u32 t) { plastic_desk.queued[t & 1] = 0; }
+
+// Number a thread that acts, counted from that of a warp on: so some things begin in other warps.
+BE u32 counted_from(u32 tid, u32 warp) { return tid < warp * 32 ? tid + (ACTING - warp) * 32 : tid - warp * 32; }
+
+// Each warp that acts reaches a mark.
+BE void mark_acting(Desk& desk, u32 which) {
+    if (!CLOCKED) return;
+    ACTING_DO
+        if (tid % 32 == 0) mark(desk, which);
+    ACTING_END
+}
+
+// Let a lane of the sender write the packet of a step, and one of a listener read that of LAG steps before. So many words
+// are between the packets of two steps.
+BE Post move_post(Post post, u64 words, u32 tid, u32 t) {
+    const u32 step = tid / 32 == CARRIERS ? t : t - LAG;
+    if (post.at) post.at = (u64*)post.other + (step & (KEPT - 1)) * words;
+    return post;
+}
+
+// Where the rows of a step's packet are listed that has no room for them.
+BE u32* list_in_memory(const Net& net, u32 block, u32 step) {
+    return net.list + (u64)((step & (KEPT - 1)) * net.blocks + block) * net.list_size;
+}
+
+// What the sender does when it has nothing to send.
+BE void begin_queue(Desk& desk, u32 t) {
+    ONE_LANE_DO
+        desk.queued[~t & 1] = desk.heard[~t & 1] = 0;
+    LANES_END
+}
+
+// The tag of LAG steps before.
+BE u64 tag_before(u64 tag) { return tag > LAG ? tag - LAG : tag + 0xFFFE - LAG; }
+
 // Addresses and numbers in the table of plastic synapses.
-BE u64 word_of(const Net& net, u32 k) { return fetch_slot(net.plastic + k); }
+BE u64 word_of(const Net& net, u32 k) { return TABLE ? plastic_table[k] : fetch_slot(net.plastic + k); }
 BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
 template <class T> BE T* array_of(const Net& net, u32 k) { return (T*)word_of(net, k); }
 
@@ -89,8 +134,11 @@ BE void release_lists(const Net& net, u32 block, u32 t) {
         }
     LANES_END
     LANES_MEET;
-    fence_lanes();
+    if (t % FENCED == FENCED - 1) fence_lanes();
 }
+
+// Whether listeners make sure of the lists of the last FENCED steps, since they have read the packet of the step after them.
+BE bool sees_lists(u32 t) { return (t - LAG - 1) % FENCED == 0; }
 
 // Where the synapses of a delay begin and end, among those of a source, which are in the order of delays.
 template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, u32& end) {
@@ -114,16 +162,16 @@ BE void act(const Net& net, const Ring& ring, const Reached& spike, u32 block, u
 BE void settle(const Net& net, const Reached& spike, u32 block, u32 t);
 BE void walk_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving);
 
-// Queue a spike, in parts that warps share out; if there is no room for all, the queue is not used.
-BE void enqueue(Reached spike, u32 begin, u32 end) {
+// Queue a spike for a step, in parts that warps share out; if there is no room for all, the queue is not used.
+BE void enqueue(Reached spike, u32 begin, u32 end, u32 t) {
     u32 part = 32;
     while (part * PARTED < end - begin) part *= 2;
-    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued, n);
+    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued[t & 1], n);
     if (!USUALLY(at + n <= REACHED)) return;
     for (u32 k = 0; k < n; ++k) {
         spike.begin = begin + k * part;
         spike.end = end - spike.begin < part ? end : spike.begin + part;
-        plastic_desk.queue[at + k] = spike;
+        plastic_desk.queue[t & 1][at + k] = spike;
         spike.where &= ~FIRST;
     }
 }
@@ -140,28 +188,35 @@ BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 bl
     LANES_MEET;
 }
 
-// Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it.
-BE void act_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving) {
-    const u32 n = plastic_desk.queued;
+// What rules remember of sources takes the spikes in the queue.
+BE void settle_all(const Net& net, u32 block, u32 t) {
+    ACTING_DO
+        for (u32 q = counted_from(tid, ACTING / 2); q < plastic_desk.queued[t & 1]; q += ACTING * 32)
+            if (plastic_desk.queue[t & 1][q].where & FIRST) settle(net, plastic_desk.queue[t & 1][q], block, t);
+    ACTING_END
+}
+
+// Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it and after
+// it. The last warps begin, since the first ones have neurons.
+BE void act_all(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t, bool arriving) {
+    const u32 n = plastic_desk.queued[t & 1];
     if (USUALLY(n <= REACHED)) {
+        if (!READS_TRACES) settle_all(net, block, t);
         WARPS_DO(0, ACTING)
             NOT_UNROLLED
-            for (u32 q = warp; q < n; q += ACTING) {
+            for (u32 q = ACTING - 1 - warp; q < n; q += ACTING) {
                 LANES_DO
-                    act(net, ring, plastic_desk.queue[q], block, t, lane, 32);
+                    act(net, ring, plastic_desk.queue[t & 1][q], block, t, lane, 32);
                 LANES_END
             }
         WARPS_END
-        ACTING_MEET;
-        ACTING_DO
-            for (u32 q = tid; q < n; q += ACTING * 32)
-                if (plastic_desk.queue[q].where & FIRST) settle(net, plastic_desk.queue[q], block, t);
-        ACTING_END
+        mark_acting(desk, ACTED);
+        if (READS_TRACES) {
+            ACTING_MEET;
+            settle_all(net, block, t);
+        }
     } else walk_all(net, ring, block, t, arriving);
-    ACTING_MEET;
-    ACTING_DO
-        if (tid == 0) plastic_desk.queued = 0;
-    ACTING_END
+    mark_acting(desk, SETTLED);
 }
 
 // Add to the sum of a neuron of this block.
@@ -176,6 +231,12 @@ BE u32 slot_after(const Ring& ring, u32 steps) {
 
 BE Ring after_step(Ring ring) {
     ring.now = slot_after(ring, 1);
+    return ring;
+}
+
+// As it was LAG steps before. It has more slots than that, unless no rows are delivered to it.
+BE Ring ring_before(Ring ring) {
+    ring.now = (ring.now < LAG ? ring.now + ring.slots : ring.now) - LAG;
     return ring;
 }
 

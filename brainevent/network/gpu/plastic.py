@@ -28,7 +28,7 @@ __all__ = ["Plastic"]
 
 Array = Any
 Params = dict[str, dict[str, Any]]
-_AHEAD = 2  # steps of lists besides those on their way: a block may be one step ahead of another
+_AHEAD = 2  # steps of lists besides those on their way: a block may be one step ahead of another, or more
 
 
 class Plastic:
@@ -71,6 +71,11 @@ class Plastic:
     def lists(self) -> int:
         """How many lists of events there are."""
         return len(self._lists)
+
+    @property
+    def table_words(self) -> int:
+        """How many words the table has."""
+        return len(self.words.places)
 
     @property
     def entries(self) -> int:
@@ -164,7 +169,7 @@ class Plastic:
 
     def _slots(self, population: str) -> int:
         """Return how many steps a list has: a power of two, so that numbers of steps may wrap."""
-        return 1 << (self.words.kept[population].rows + _AHEAD - 1).bit_length()
+        return 1 << (self.words.kept[population].rows + self.text.lag + _AHEAD - 1).bit_length()
 
     def _room(self, population: str) -> int:
         """Return how many neurons of a population a block has at most."""

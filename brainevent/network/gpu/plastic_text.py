@@ -20,6 +20,7 @@ __all__ = ["plastic_text"]
 _SYNAPSES = "const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 lane, u32 lanes"
 _SETTLED = "const Net& net, const Reached& spike, u32 block, u32 t"
 _OF_BLOCK = "const Net& net, const Ring& ring, u32 block, u32 t"
+_OF_STEP = "const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t"
 _OF_THREAD = "const Net& net, const Ring& ring, u32 block, u32 tid, u32 t"
 
 
@@ -166,8 +167,17 @@ class _Writer:
     def gather(self) -> str:
         """Return `gather`, by which threads queue the spikes that reach synapses in a step."""
         where = f"{'row' if self.axon else '0u'} | {self.number}u << 16 | FIRST"
-        body = self.of_spikes("tid", "ACTING * 32", [f"enqueue({{source, {where}, 0, 0}}, begin, end);"])
-        return self.function("gather", _OF_THREAD, body)
+        inner = [f"enqueue({{source, {where}, 0, 0}}, begin, end, t);", *self.asked()]
+        return self.function("gather", _OF_THREAD, self.of_spikes("counted_from(tid, 3)", "ACTING * 32", inner))
+
+    def asked(self) -> list[str]:
+        """Return lines that ask for what a spike will need, if it acts in a later step than this one."""
+        at = "row * sources + source" if self.axon else "source"
+        arrays = ["weights", "targets", *(f"s_{name}" for name in self.rules.states)]
+        lines = [f"for (u64 e = base + begin; e < base + end; e += 32) ask_for({name} + e);" for name in arrays]
+        traces = [f"ask_for(pre_{one.name} + {at});" for one in self.rules.pre]
+        traces += [f"ask_for(last_pre + {at});"] if traces else []
+        return ["if (!EARLY) continue;", *lines, *traces]
 
     def walk(self) -> str:
         """Return `walk`, by which warps let them act where there is no room in the queue."""
@@ -201,6 +211,12 @@ class _Writer:
             "    }",
             "}",
         ]
+
+    @property
+    def reads_traces(self) -> bool:
+        """Whether a rule reads traces of a source when a spike of it arrives."""
+        traces = {f"pre_{one.name}" for one in self.rules.pre}
+        return self.rules.on_pre is not None and any(name.text in traces for name in self.rules.on_pre.form.inputs)
 
     def act(self) -> str:
         """Return `act`: a spike is delivered with the weights of its synapses, and then changes them."""
@@ -330,6 +346,8 @@ class _Writer:
 
 
 _LAZY = 3  # steps of delay, of which there are more where lists may be released late, and be seen late
+_EARLY = 4  # the same where they are seen a step earlier than they are needed
+_MOST_LAG, _MOST_FENCED = 7, 4  # steps after theirs in which packets are read; of which lists are released at once
 _UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "u32"}
 _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
@@ -357,12 +375,29 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
         all(one.axon for one in writers),
         min((int(p.distinct[0]) for p in plan.plastic if p.entries), default=1),
     )
+    ahead = axon and least > 1 and not plan.check_finite
     constants = {
         "WINDOWED": axon,
-        "AHEAD": axon and least > 1 and not plan.check_finite,
+        "AHEAD": ahead,
         "LAZY": axon and least > _LAZY,
+        "EARLY": ahead and least > _EARLY,
+        "READS_TRACES": any(one.reads_traces for one in writers),
     }
-    return PlasticText(forms, constants, _tell(plan, words), "\n".join(texts))
+    lag, fenced = _lateness(plan, least - _EARLY) if constants["EARLY"] else (0, 1)
+    return PlasticText(forms, constants, lag, fenced, _tell(plan, words), "\n".join(texts))
+
+
+def _lateness(plan: Plan, spare: int) -> tuple[int, int]:
+    """Return how many steps after theirs packets are read, and of how many steps lists are released at once.
+
+    Together, they are at most the `spare` steps of the least delay of plastic synapses. Spikes of fixed synapses arrive
+    later than packets are read. Values of spikes and what couplings read are kept for two steps.
+    """
+    fenced = min(_MOST_FENCED, 1 << (spare.bit_length() - 1) >> 1) or 1
+    if plan.couplings or any(population.rule.value for population in plan.populations):
+        return 0, fenced
+    fixed = min((p.delays[0] for p in plan.projections if p.entries), default=spare)
+    return max(0, min(_MOST_LAG, spare - fenced, fixed - 1)), fenced
 
 
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
@@ -372,8 +407,18 @@ def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> st
     return "\n".join([f"BE void {name}({parameters}) {{", *lines, "}", ""])
 
 
-def _of_block(name: str, lines: Sequence[str], more: str = "") -> str:
-    return "\n".join([f"BE void {name}({_OF_BLOCK}{more}) {{", *(f"    {line}" for line in lines), "}", ""])
+def _of_block(name: str, lines: Sequence[str], parameters: str) -> str:
+    return "\n".join([f"BE void {name}({parameters}) {{", *(f"    {line}" for line in lines), "}", ""])
+
+
+def _gathering(step: str) -> list[str]:
+    """Return lines that queue what arrives in a step."""
+    call = f"        gather_all(net, ring, block, tid, {step});"
+    return ["    ACTING_DO", call, "    ACTING_END", "    mark_acting(desk, QUEUED);"]
+
+
+def _marked(which: str) -> str:
+    return f"mark_acting(desk, {which});"
 
 
 def _phase(calls: Sequence[str]) -> list[str]:
@@ -386,28 +431,33 @@ def _of_step(writers: Sequence[_Writer]) -> list[str]:
     """Return what happens before and after the update of neurons, and while others send and listen: functions."""
     names = {axon: [f"gather{one.number}" for one in writers if one.axon == axon] for axon in (True, False)}
     walks = [f"if ({'' if one.axon else '!'}arriving) walk{one.number}(net, ring, block, t);" for one in writers]
-    acting = "act_all(net, ring, block, t, {});"
-    arrive = [*_phase(names[True]), "ACTING_MEET;", acting.format("true"), "BLOCK_MEET;"] if names[True] else []
-    changes = _changes(writers)
+    acting = ["ACTING_MEET;", _marked("QUEUED"), "act_all(net, desk, ring, block, t, {});"]
+    arrive = [*_phase(names[True]), *acting, "BLOCK_MEET;"] if names[True] else []
+    arrive = [line.format("true") for line in arrive]
+    changes = [*_changes(writers), _marked("CHANGED")]
     if names[False]:
-        acted = [*_phase(names[False]), "ACTING_MEET;", acting.format("false"), "ACTING_MEET;"]
+        acted = [*_phase(names[False]), *(line.format("false") for line in acting), "ACTING_MEET;"]
         react, finish = list[str](), [*acted, *changes, "BLOCK_MEET;"]
     else:
-        queue = ["if (AHEAD && goes_on) {", *(f"    {line}" for line in _phase(["gather_next"])), "}"]
+        queue = ["if (AHEAD && !EARLY && goes_on) {", *_gathering("t + 1"), "}"]
         act = [
             "if (AHEAD && goes_on) {",
-            "    ACTING_MEET;",
-            "    act_all(net, after_step(ring), block, t + 1, true);",
+            "    if (EARLY) {  // by other warps than most of those that let spikes act",
+            *(f"    {line}" for line in _gathering("t + 2")),
+            "    } else ACTING_MEET;",
+            "    act_all(net, desk, after_step(ring), block, t + 1, true);",
             "}",
         ]
+        arrive.insert(0, "if (EARLY) {")
+        arrive[1:1] = [*_gathering("t + 1"), "}"]
         react, finish = [*queue, *changes, *act], []
-    gathered = [f"    {name}(net, ring, block, tid, t + 1);" for name in names[True]]
+    gathered = [f"    {name}(net, ring, block, tid, t);" for name in names[True]]
     return [
-        _of_block("walk_all", walks, ", bool arriving"),
-        "\n".join([f"BE void gather_next({_OF_THREAD}) {{", *gathered, "}", ""]),
-        _of_block("arrive", arrive),
-        _of_block("react", react, ", bool goes_on"),
-        _of_block("finish", finish),
+        _of_block("walk_all", walks, f"{_OF_BLOCK}, bool arriving"),
+        "\n".join([f"BE void gather_all({_OF_THREAD}) {{", *gathered, "}", ""]),
+        _of_block("arrive", arrive, _OF_STEP),
+        _of_block("react", react, f"{_OF_STEP}, bool goes_on"),
+        _of_block("finish", finish, _OF_STEP),
     ]
 
 

@@ -7,7 +7,8 @@ constexpr u64 ELSEWHERE = 1ull << 63;                          // of a slot: a r
 #ifdef GRADED
 constexpr u32 NO_VALUE = ~0u;                                  // beside the value of a spike, a float that is not NaN
 #endif
-constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
+#static constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, MARKS = 4;  // of a step
+#plastic constexpr u32 UPDATED = 0, SENT = 1, HEARD = 2, DELIVERED = 3, QUEUED = 4, CHANGED = 5, ACTED = 6, SETTLED = 7, MARKS = 8;
 
 constexpr bool PUSHES = LAYOUT == PUSHED;                      // the block of a spike delivers it to all blocks
 constexpr bool BY_LANES = LAYOUT == SHORT || LAYOUT == SLOTS;  // rows are so short that a lane delivers one

@@ -58,7 +58,8 @@ class Recording:
         tables = [one.table for one in self._of_synapses.values()]
         self.synapse_samples = held(device, np.array(tables, SYNAPSE_SAMPLE), "samples of synapses")
         if wanted.spikes:
-            spikes.make_room(max((3 if plastic else 2) * partition.per, 4096))  # those of the steps until a launch ends
+            ending = 3 + plastic.text.lag if plastic else 2  # steps until a launch ends
+            spikes.make_room(max(ending * partition.per, 4096))
             spikes.begin()
             self._spare: Array | None = np.empty(_TEMPORARY * (1 + len(wanted.spikes)), np.uint8)
         self.full, self._taken = "", 0  # why no more can be recorded; of how many steps spikes were taken

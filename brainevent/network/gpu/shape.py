@@ -42,6 +42,7 @@ _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
+_TABLE = 512  # words of the table of plastic synapses, if that is in shared memory
 _OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 _MANY = 2**19  # neurons, whose spikes take long to look up
 
@@ -137,12 +138,15 @@ class Room:
     left: int
     reached: int  # spikes that plastic synapses queue
     lists: int  # of events that they need
+    table: int  # words of theirs
 
 
-def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0) -> Room:
+def room_of(
+    partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0, table: int = 0
+) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
-    `lists` is how many lists of events plastic synapses need.
+    `lists` is how many lists of events plastic synapses need, and `table` how many words their table has.
     """
     large = shared_bytes >= 96 * 1024
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
@@ -150,7 +154,9 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += 16 * reached + (8 + _OWN) * lists + 32 if lists else 0
+    desk += 32 * reached + (8 + _OWN) * lists + 48 if lists else 0
+    table = table if large and table <= _TABLE else 0
+    desk += 8 * table
     if desk > shared_bytes:
         raise NetworkError(
             f"build: a block needs {in_bytes(desk)} of shared memory for lists of spikes, and {in_bytes(shared_bytes)} "
@@ -166,7 +172,7 @@ def room_of(partition: Partition, kinds: Sequence[Kind], slots: int, shared_byte
     taken += inside * word
     more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
     taken += 4 * more
-    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists)
+    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists, table)
 
 
 def shape_of(
@@ -182,10 +188,13 @@ def shape_of(
     clocked: bool,
     coupled: Mapping[str, Any],
     graded: bool,
+    lag: int,
+    fenced: int,
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide.
+    `coupled` is what of the structure couplings decide. Packets are read `lag` steps after theirs, and lists
+    of events released for `fenced` steps at once.
     """
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
@@ -216,20 +225,25 @@ def shape_of(
         mine=room.mine,
         reached=room.reached,
         lists=room.lists,
+        table=room.table,
+        lag=lag,
+        fenced=fenced,
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)
-    packets = 32 * copies * (blocks + -blocks % _LINE) * structure.units
+    packets = 16 * structure.kept * copies * (blocks + -blocks % _LINE) * structure.units
     values = 2 * _row_numbers(partition, rows) if graded else 0
     return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2, values)
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists of spikes take, three for each block, with the values of spikes behind them."""
-    return 3 * blocks * list_size + shape.values
+    """Return how many words lists of spikes take, of the steps that are kept and one more of each block, and the values
+    of spikes behind them.
+    """
+    return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 
 def _row_numbers(partition: Partition, rows: DeviceRows) -> int:

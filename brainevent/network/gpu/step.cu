@@ -51,7 +51,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
-        #plastic clear_plastic(tid);
+        #plastic clear_plastic(net, tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
@@ -68,27 +68,33 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         rows.words = own_rows;
         rows.starts = (const Start*)(own_rows + net.row_words);
     }
-    #plastic if (AHEAD) arrive(net, ring, block, first);
-    while (turn < steps) {
+    #plastic if (AHEAD) arrive(net, desk, ring, block, first);
+    #static while (turn < steps) {
+    #plastic while (turn < steps + LAG) {
         const u32 t = first + turn;
 #ifdef GRADED
         ring.e = t & 1;
 #endif
         int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
-        #plastic if (!AHEAD) arrive(net, ring, block, t);
+        #plastic const bool lives = turn < steps;
+        #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
+        #plastic if (lives)
         THREADS_DO
+            #plastic if (tid == 0) empty_queue(t);
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
                 bool spike = false;
                 if (c.is_there && net.plain) spike = live_now<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 else if (c.is_there) spike = live_now<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 if (spike) keep_value(net, c.own, c.row, block, t & 1);
-                if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
+                #static if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
+                #plastic if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t);
             } else if (CELLS) {
                 u32 fired;
                 if (net.plain) fired = live_many<true>(net, desk, many[tid], now, block, tid, t, turn);
                 else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
-                spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
+                #static spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
+                #plastic spiked_many(net, desk, fired, many[tid].sends, block, tid, t);
             } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
             else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         THREADS_MEET
@@ -110,25 +116,30 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 fence();  // states that are shown come before packets
             LANES_END
 #endif
+            #plastic if (!lives) begin_queue(desk, t); else
             send(net, desk, posts, block, t, turn, tag);
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS)) {
             EACH_THREAD_DO
-                rest_before_drawing();
+                #static rest_before_drawing();
+                #plastic if (LAG == 0) rest_before_drawing();
                 if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
-        #plastic react(net, ring, block, t, turn + 1 < steps && !ending);
+        #plastic if (lives) react(net, desk, ring, block, t, turn + 1 < steps && !ending);
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
+        #plastic const Ring past = ring_before(ring);
         WARPS_DO(CARRIERS + 1, LISTENERS)
-            #plastic if (LAZY) fence_lanes();  // of the packets of the step before
+            #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
-                if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
+                #static if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
+                #plastic if (post.at && turn >= LAG)
+                    #plastic listen(net, desk, rows, past, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag_before(tag));
             LANES_END
             #plastic if (!LAZY) fence_lanes();
             LANES_MEET;
@@ -143,16 +154,19 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_DO(0, DIRECT ? 0 : CARRIERS)
             if (BY_LANES) {
                 LANES_DO
-                    deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
+                    #static deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
+                    #plastic deliver_by_lanes(net, desk, rows, past, block, warp * 32 + lane, t);
                 LANES_END
-            } else deliver_rows(net, desk, ring, block, warp, t);
+            #static } else deliver_rows(net, desk, ring, block, warp, t);
+            #plastic } else deliver_rows(net, desk, past, block, warp, t);
         WARPS_END
         EACH_THREAD_DO
-            posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
+            #static posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
+            #plastic posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
         BLOCK_MEET;
-        #plastic finish(net, ring, block, t);
+        #plastic finish(net, desk, ring, block, t);
         if (CLOCKED) {
             EACH_THREAD_DO
                 if (tid == 0) {
@@ -165,7 +179,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
         #static if (desk.stop) break;
-        #plastic if (desk.stop && (!AHEAD || ending)) break;
+        #plastic if (lives && desk.stop && (!AHEAD || ending)) steps = turn;
         #plastic ending = desk.stop != 0;
     }
     if (CLUSTER) leave_cluster(CLUSTER);
@@ -176,7 +190,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
         if (CELLS) store_many(net, many[tid], block, tid);
         if (tid == 0) {
-            net.ends[block * 4] = turn;
+            #static net.ends[block * 4] = turn;
+            #plastic net.ends[block * 4] = steps;
             net.ends[block * 4 + 1] = desk.stop;
             net.ends[block * 4 + 2] = desk.recorded;
             for (u32 k = 0; CLOCKED && k < MARKS; ++k) net.clocks[block * MARKS + k] += desk.spent[k];

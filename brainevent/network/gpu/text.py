@@ -156,10 +156,18 @@ class Structure:
     beside: bool = False  # several networks run side by side
     reached: int = 0  # spikes that plastic synapses queue
     lists: int = 0  # of events that plastic synapses need
+    table: int = 0  # words of the table of plastic synapses, if that is in shared memory
+    lag: int = 0  # steps after theirs in which packets are read
+    fenced: int = 1  # steps of which lists of events are released at once
     cells: tuple[int, ...] = ()
     populations: tuple[int, ...] = ()
     couplings: int = 0  # from one population into one receptor each
     shown: tuple[int, ...] = ()  # the words of states that they read
+
+    @property
+    def kept(self) -> int:
+        """For how many steps packets are kept: a power of two."""
+        return 1 << (2 * self.lag + 1).bit_length()
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -209,6 +217,8 @@ class Structure:
             ]
         if self.reached:
             lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists};")
+            lines.append(f"constexpr unsigned TABLE = {self.table};")
+            lines.append(f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept}, FENCED = {self.fenced};")
         return "\n".join(lines) + "\n"
 
 
@@ -242,11 +252,14 @@ def read_text(name: str) -> str:
 class PlasticText:
     """The text of the plastic synapses of a network, the forms that it calls, and constants of both.
 
-    `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses.
+    `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses. Packets are read `lag`
+    steps after theirs, and lists of events released for `fenced` steps at once, a power of two.
     """
 
     forms: tuple[Form, ...]
     flags: Mapping[str, bool]
+    lag: int
+    fenced: int
     tell: str
     rules: str
 
@@ -321,7 +334,7 @@ def other_text(names: Sequence[str], threads: int, words: str | None = None, for
         read_text("prelude.cu"),
         words or read_text(ON_GPU),
     )
-    return "\n".join((*parts, *map(read_text, names)))
+    return marked("\n".join((*parts, *map(read_text, names))), plastic=False)
 
 
 def value_of(word: str, dtype: str) -> str:

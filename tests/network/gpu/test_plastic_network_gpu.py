@@ -32,27 +32,31 @@ from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
 from brainevent.scalar.form import Name
 
-SMALL = 5400  # bytes of shared memory: enough for lists of spikes alone
+SMALL = 5700  # bytes of shared memory: enough for lists of spikes alone
 
 
 def engine_of(plan, blocks=3, shared_bytes=None):
     return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(8))
 
 
-CASES = [  # blocks; what is done while packets are on their way, and when lists are released
-    ("axon", None, 1, "WINDOWED"),
-    ("axon", 0.2, 5, "WINDOWED AHEAD"),
-    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY"),
-    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED"),
-    ("dendrite", 0.3, 2, ""),
-    ("dendrite", be.uniform(0.1, 0.9), 5, ""),
+CASES = [  # blocks; what is done while packets are on their way, when lists are released, and how late packets are read
+    ("axon", None, 1, "WINDOWED READS_TRACES 0 1"),
+    ("axon", 0.2, 5, "WINDOWED AHEAD READS_TRACES 0 1"),
+    ("axon", be.uniform(0.4, 0.9), 3, "WINDOWED AHEAD LAZY READS_TRACES 0 1"),
+    ("axon", be.uniform(0.1, 0.9), 3, "WINDOWED READS_TRACES 0 1"),
+    ("axon", be.uniform(0.5, 0.9), 5, "WINDOWED AHEAD LAZY EARLY READS_TRACES 0 1"),
+    ("axon", be.uniform(0.6, 0.9), 5, "WINDOWED AHEAD LAZY EARLY READS_TRACES 1 1"),
+    ("axon", 1.5, 3, "WINDOWED AHEAD LAZY EARLY READS_TRACES 3 4"),
+    ("dendrite", 0.3, 2, "READS_TRACES 0 1"),
+    ("dendrite", be.uniform(0.1, 0.9), 5, "READS_TRACES 0 1"),
 ]
 
 
 @pytest.mark.parametrize(("where", "delay", "blocks", "flags"), CASES)
 def test_all_that_rules_may_use(where, delay, blocks, flags):
     engine = engine_of(synapse_rules.plan_of(network(triplet(where), delay), 1), blocks)
-    assert [name for name, is_so in engine.plastic.text.flags.items() if is_so] == flags.split()
+    text = engine.plastic.text
+    assert [name for name, is_so in text.flags.items() if is_so] + [str(text.lag), str(text.fenced)] == flags.split()
     before = engine.state.synapses["ab"]
     samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
     records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
@@ -72,7 +76,7 @@ def test_graded_spikes_and_couplings_beside(where, blocks):
         assert np.mean(before[name]["w"] != synapses["w"]) > 0.5
 
 
-@pytest.mark.parametrize("delay", [None, 0.2])
+@pytest.mark.parametrize("delay", [None, 0.2, 0.9])
 def test_a_launch_ends_after_a_while(monkeypatch, delay):
     """Before spikes of the step after it arrive: the pretend clock goes on by a microsecond at each look."""
     for limit in ("_NANOSECONDS", "_RECORDED"):
@@ -122,18 +126,21 @@ def at_once(s, arriving, p):
 
 
 @pytest.mark.parametrize(
-    ("size", "blocks", "shared_bytes", "delay"),
+    ("size", "blocks", "shared_bytes", "delay", "lag"),
     [
-        (40, 1, None, 0.2),
-        (700, 1, None, be.uniform(0.1, 0.4)),
-        (120, 2, SMALL, 0.1),
-        (1300, 1, SMALL, be.uniform(0.2, 0.5)),
+        (40, 1, None, 0.2, 0),
+        (700, 1, None, be.uniform(0.1, 0.4), 0),
+        (120, 2, SMALL, 0.1, 0),
+        (1300, 1, SMALL, be.uniform(0.2, 0.5), 0),
+        (40, 2, None, 0.7, 2),
+        (1300, 2, SMALL, be.uniform(0.8, 1.1), 2),
     ],
 )
-def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay):
+def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay, lag):
     """Warps share out long rows; and look for all spikes again: of neurons in registers, and of those in memory.
 
-    If there are many, there is no room either for all that are recorded in one launch.
+    If there are many, there is no room either for all that are recorded in one launch. Where packets are read later,
+    there are fixed synapses, too, to which many more neurons spike than a packet has room for.
     """
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
     cells = be.Population("a", size, at_once, {"n": 0, "v": 0.0})
@@ -146,7 +153,10 @@ def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks
     )
     connect = be.connect.total(3000, weight=be.uniform(0, 1))
     synapses = be.Projection(cells, cells, connect, "syn", delay, "aa", rules)
-    engine = engine_of(synapse_rules.plan_of(be.Network([cells], [synapses], dt=0.1), 1), blocks, shared_bytes)
+    fixed = be.Projection(cells, cells, be.connect.total(2000, weight=0.01), "syn", be.uniform(0.3, 0.9), "fixed")
+    net = be.Network([cells], [synapses, *[fixed] * (lag > 0)], dt=0.1)
+    engine = engine_of(synapse_rules.plan_of(net, 1), blocks, shared_bytes)
+    assert engine.plastic.text.lag == lag
     assert (engine.shape.structure.reached < size) == (size > 40)
     assert engine.shape.structure.in_registers == (size < 1024)
     compare(engine, (20,), Wanted(("a",)))
@@ -230,6 +240,17 @@ def test_where_synapses_lie():
     )
     assert re.search(expected, simulation.report())
     assert engine.plastic.nbytes / engine.plastic.entries < 16
+
+
+def test_clocks_say_where_the_time_of_a_step_goes():
+    plan = synapse_rules.plan_of(network(triplet("axon"), 0.6), 1)
+    engine = CudaEngine(plan, blocks=3, clocks=True, device=PretendDevice(8))
+    compare(engine, (30,), ALL)
+    cycles = engine.clocks.read()
+    assert cycles.shape == (3, 8)
+    assert (cycles > 0).all()
+    marks = ["neurons updated", "arrivals queued", "events of targets done", "arrivals delivered", "traces settled"]
+    assert re.search(r" after \d+, .*".join([*marks, "delivered"]), engine.placement)
 
 
 def test_marked_lines():
