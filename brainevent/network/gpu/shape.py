@@ -240,7 +240,7 @@ def shape_of(
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists of spikes take: kept steps, one more of each block, and values of spikes behind them."""
+    """Return how many words lists of spikes take: of kept steps and one more, of each block, and values behind them."""
     return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 
