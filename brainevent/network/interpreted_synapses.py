@@ -37,10 +37,11 @@ class PlasticStep:
         self.past = state.past
         self.forms = forms_of_synapses(plan.dtype)
         self.fault: SynapseFault | None = None
-        order, entries = plastic.order, plastic.entries
-        self.sources, self.targets = (x[order].astype(np.int64) for x in (plastic.sources, plastic.targets))
-        self.delays = np.broadcast_to(plastic.delays, entries)[order].astype(np.int64)
-        which, none = plastic.which[order], np.zeros(entries, np.int32)
+        given, entries = plastic.synapses, plastic.entries
+        order = given.order
+        self.sources, self.targets = (x[order].astype(np.int64) for x in (given.sources, given.targets))
+        self.delays = np.broadcast_to(given.delays, entries)[order].astype(np.int64)
+        which, none = given.which[order], np.zeros(entries, np.int32)
         self.pre_row: Array = which if plastic.at_axon else none
         self.post_row: Array = none if plastic.at_axon else which
 

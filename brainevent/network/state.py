@@ -14,8 +14,8 @@ from ..event.room import check_room
 from .plan.plan import Plan
 from .plan.plastic import PlasticPlan
 
-__all__ = ["GROUPS", "NetworkState", "copied", "initial_state", "initial_synapses", "initial_traces"]
-__all__ += ["plastic_shapes"]
+__all__ = ["GROUPS", "NetworkState", "begun_state", "copied", "initial_state", "initial_traces", "like_state"]
+__all__ += ["whole_state"]
 
 Array = Any
 
@@ -66,6 +66,27 @@ class NetworkState:
 
 def initial_state(plan: Plan) -> NetworkState:
     """Return the state before the first step; raise if the pending input of a run may not fit in memory."""
+    return whole_state(plan, _state(plan, {}))
+
+
+def begun_state(plan: Plan) -> NetworkState:
+    """Return the same without those plastic synapses that a device draws: its engine has them, and draws them again."""
+    return _state(plan, {one.name: one.synapses.in_order() for one in plan.plastic if one.drawn is None})
+
+
+def whole_state(plan: Plan, state: NetworkState) -> NetworkState:
+    """Return a state that has all plastic synapses: those of the build where it has none."""
+    missing = [one for one in plan.plastic if one.name not in state.synapses]
+    return replace(state, synapses={**state.synapses, **{one.name: one.synapses.in_order() for one in missing}})
+
+
+def like_state(plan: Plan) -> NetworkState:
+    """Return arrays with the dtypes and shapes of a state, of which those of plastic synapses take no memory."""
+    return _state(plan, {one.name: one.like for one in plan.plastic})
+
+
+def _state(plan: Plan, synapses: Mapping[str, Mapping[str, Array]]) -> NetworkState:
+    """Return the state before the first step, with these plastic synapses."""
     for name, receptor in plan.receptors():
         rows = plan.rows(name, receptor)
         what = f"the pending input of {receptor}, for delays up to {rows} steps,"
@@ -77,15 +98,7 @@ def initial_state(plan: Plan) -> NetworkState:
     }
     traces = {one.name: initial_traces(plan, one) for one in plan.plastic}
     past = {name: _no_past(plan, name) for name in plan.pasts}
-    return NetworkState(np.uint32(0), neurons, arriving, plan.quanta, initial_synapses(plan), traces, past)
-
-
-def initial_synapses(plan: Plan) -> dict[str, dict[str, Array]]:
-    """Return the weights and states of plastic synapses before the first step."""
-    return {
-        one.name: {key: np.array(array[one.order]) for key, array in {"w": one.weights, **one.states}.items()}
-        for one in plan.plastic
-    }
+    return NetworkState(np.uint32(0), neurons, arriving, plan.quanta, synapses, traces, past)
 
 
 def initial_traces(plan: Plan, plastic: PlasticPlan) -> dict[str, Array]:
@@ -115,19 +128,6 @@ def _no_past(plan: Plan, name: str) -> dict[str, Array]:
     shape = past.rows, population.size
     events = {event: np.zeros(shape, bool) for event in past.events}
     return events | {f"state.{state}": np.zeros(shape, population.state[state].dtype) for state in past.states}
-
-
-def plastic_shapes(plan: Plan) -> dict[str, dict[str, dict[str, tuple[int, ...]]]]:
-    """Return the shapes of what plastic synapses need in a state: by group, projection or population, and name."""
-    synapses = {one.name: dict.fromkeys(["w", *one.states], (one.entries,)) for one in plan.plastic}
-    traces = {one.name: initial_traces(plan, one) for one in plan.plastic}
-    past = {name: _no_past(plan, name) for name in plan.pasts}
-    zeros = {"traces": traces, "past": past}
-    shapes = {
-        group: {name: {key: array.shape for key, array in own.items()} for name, own in tree.items()}
-        for group, tree in zeros.items()
-    }
-    return {"synapses": synapses, **shapes}
 
 
 GROUPS = ("synapses", "traces", "past")  # of a state, besides those of networks without plastic synapses

@@ -153,6 +153,10 @@ STRUCTURES = {
     "count_sources": ["Recipe"],
     "measure_rows": ["Laid"],
     "lay_rows": ["Laid"],
+    "sort_lines": ["Lines"],
+    **{key: ["Keyed"] for key in ("take_keys", "index_targets", "add_sources")},
+    "order_rows": ["Ordered"],
+    "fill_words": ["Filled"],
 }
 
 

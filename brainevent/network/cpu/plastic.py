@@ -140,15 +140,17 @@ class PlasticArrays:
     ):
         self.plan, self.plastic = plan, plastic
         self._kept, self._target = kept, states
-        small, entries = small_of(plastic), plastic.entries
-        self.synapses = {"w": _own(plastic.weights)} | {name: _own(one) for name, one in plastic.states.items()}
+        small, entries, given = small_of(plastic), plastic.entries, plastic.synapses
+        self.order = given.order  # of synapses in a state
+        self.synapses = {"w": _own(given.weights)} | {name: _own(one) for name, one in given.states.items()}
         self.params = {name: np.array([value]) for name, value in plastic.rules.params.items()}
-        self._starts = np.ascontiguousarray(plastic.starts, np.int64)
-        self._targets = np.ascontiguousarray(plastic.targets)
-        self._which = None if small.which is None else plastic.which.astype(small.which)
-        into, order = plastic.incoming if plastic.at_axon or small.which is None else _by_delay(plastic)
-        self._into, self._entries = np.ascontiguousarray(into, np.int64), order.astype(small.entries)
-        self._origins = plastic.sources[order]
+        self._starts = np.ascontiguousarray(given.starts, np.int64)
+        self.targets = np.ascontiguousarray(given.targets)
+        self._which = None if small.which is None else given.which.astype(small.which)
+        by_delay = None if plastic.at_axon else self._which
+        into, order = given.incoming if by_delay is None else given.incoming_by_delay(by_delay)
+        self._into, self._entries = np.ascontiguousarray(into, np.int64), order.astype(small.entries, copy=False)
+        self._origins = given.sources[order]
         quantum = plan.population(plastic.target).quanta[plastic.receptor]
         self._per_unit = np.array([1 / quantum], plan.dtype)
         self._units = [aligned((STRETCH,), np.int32) for _ in range(plan.parts)]
@@ -174,7 +176,7 @@ class PlasticArrays:
         """The arrays that nobody writes."""
         factors = [factors for factors, _ in self._constants.values()]
         which = [] if self._which is None else [self._which]
-        return [self._starts, self._targets, self._into, self._entries, self._origins, *which, *factors]
+        return [self._starts, self.targets, self._into, self._entries, self._origins, *which, *factors]
 
     @property
     def blank(self) -> list[Array]:
@@ -219,14 +221,14 @@ class PlasticArrays:
     def read(self, step: int) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return copies of synapses and traces before a step, as in a `NetworkState`."""
         self.catch_up(step)
-        synapses = {name: np.array(array[self.plastic.order]) for name, array in self.synapses.items()}
+        synapses = {name: np.array(array[self.order]) for name, array in self.synapses.items()}
         return synapses, {name: array.copy() for name, array in self.traces[0].items()}
 
     def load(self, state: NetworkState) -> None:
         """Go on from a state."""
         name = self.plastic.name
         for key, array in self.synapses.items():
-            array[self.plastic.order] = flushed(np.asarray(state.synapses[name][key], array.dtype))
+            array[self.order] = flushed(np.asarray(state.synapses[name][key], array.dtype))
         for traces in self.traces:
             for key, array in traces.items():
                 array[...] = state.traces[name][key]
@@ -245,7 +247,7 @@ class PlasticArrays:
         state = int(found[:, rule].any(0).argmax())
         parts = np.flatnonzero(found[:, rule, state])
         # Entries of a part are in the order of states; those of several parts are not.
-        order = np.arange(self.plastic.entries)[self.plastic.order]
+        order = np.arange(self.plastic.entries)[self.order]
         places = [int(np.flatnonzero(order == found[part, rule, state] - 1)[0]) for part in parts]
         first = int(np.argmin(places))
         value = self._what[parts[first], rule, state]
@@ -266,7 +268,7 @@ class PlasticArrays:
             "rows": plastic.distinct.size,
             "spikes": address(self._kept[plastic.source].lists[SPIKE].lines),
             "starts": address(self._starts),
-            "targets": address(self._targets),
+            "targets": address(self.targets),
             "which": 0 if self._which is None else address(self._which),
             "distinct": address(plastic.distinct),
             "weights": address(self.synapses["w"]),
@@ -304,13 +306,6 @@ def _own(array: Array) -> Array:
     found = aligned(array.shape, array.dtype)
     found[...] = flushed(array)
     return found
-
-
-def _by_delay(plastic: PlasticPlan) -> tuple[Array, Array]:
-    """Return the second index, where the synapses of a target are in the order of delays: each delay has a start."""
-    rows, size = plastic.distinct.size, plastic.sizes[1]
-    key = plastic.targets.astype(np.int64) * rows + plastic.which
-    return np.concatenate([[0], np.cumsum(np.bincount(key, minlength=rows * size))]), np.argsort(key, kind="stable")
 
 
 def _traces(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:

@@ -42,9 +42,9 @@ def given_to(plan: Plan, plastic: Plastic, begin: Array) -> dict[str, Array]:
     """Return the operands of native code by name, for steps from `begin` on."""
     found: dict[str, Array] = {}
     for one in plan.plastic:
-        order = None if isinstance(one.order, slice) else np.argsort(one.order)
+        order = one.synapses.order
         for key, array in plastic["synapses"][one.name].items():
-            found[f"synapses {one.name}.{key}"] = array if order is None else array[order]
+            found[f"synapses {one.name}.{key}"] = array if isinstance(order, slice) else array[np.argsort(order)]
         found |= {f"trace {one.name}.{key}": array for key, array in plastic["traces"][one.name].items()}
         found |= {f"rule {one.name}.{key}": array for key, array in plastic["params"][one.name].items()}
         found[f"seen {one.name}"] = jnp.full(one.pre_rows * one.sizes[0], begin, np.uint32)
@@ -65,7 +65,7 @@ def results_of(plan: Plan) -> dict[str, tuple[tuple[int, ...], Any]]:
     """Return the shapes and dtypes of results of native code, by name."""
     found: dict[str, tuple[tuple[int, ...], Any]] = {}
     for one in plan.plastic:
-        found |= {f"synapses after {one.name}.{key}": ((one.entries,), plan.dtype) for key in ("w", *one.states)}
+        found |= {f"synapses after {one.name}.{key}": ((one.entries,), plan.dtype) for key in ("w", *one.rules.states)}
         found |= {f"trace after {one.name}.{key}": own for key, own in _traces(plan, one).items()}
     needs = needs_of(plan)
     for name, past in plan.pasts.items():
@@ -83,7 +83,9 @@ def results_of(plan: Plan) -> dict[str, tuple[tuple[int, ...], Any]]:
 def after_run(plan: Plan, found: Mapping[str, Array], end: Array) -> dict[str, Any]:
     """Return the parts of a state before step `end`, given the results of native code."""
     synapses = {
-        one.name: {key: found[f"synapses after {one.name}.{key}"][one.order] for key in ("w", *one.states)}
+        one.name: {
+            key: found[f"synapses after {one.name}.{key}"][one.synapses.order] for key in ("w", *one.rules.states)
+        }
         for one in plan.plastic
     }
     traces = {

@@ -38,9 +38,9 @@ class Small:
 
 def small_of(plastic: PlasticPlan) -> Small:
     """Return the smallest dtypes for a projection."""
-    entries = np.uint32 if plastic.entries < 2**32 else np.int64
+    entries = np.int32 if plastic.entries < 2**31 else np.int64
     many = plastic.distinct.size
-    return Small(plastic.targets.dtype.type, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
+    return Small(plastic.target_dtype, entries, None if many < 2 else np.uint8 if many <= 2**8 else np.uint16)
 
 
 def decays_in(one: TracePlan, dtype: str) -> int | None:

@@ -138,14 +138,14 @@ class Recording:
     def _sample(self, sample: Sample, part: int, out: Array) -> Table:
         chosen = targets = sample.neurons
         if sample.of_synapses:
-            plastic = self.memory.plan.plastic_by_name[sample.population]
-            chosen = np.arange(plastic.entries)[plastic.order][chosen]
-            targets, state = plastic.targets[chosen], self.memory.plastic[sample.population].synapses[sample.state]
-            bounds = self.memory.arrays[plastic.target].bounds
-            self.memory.plastic[sample.population].keep_up(targets, self.memory.step)
+            arrays = self.memory.plastic[sample.population]
+            chosen = chosen if isinstance(arrays.order, slice) else arrays.order[chosen]
+            targets, state = arrays.targets[chosen], arrays.synapses[sample.state]
+            bounds = self.memory.arrays[arrays.plastic.target].bounds
+            arrays.keep_up(targets, self.memory.step)
         else:
-            arrays = self.memory.arrays[sample.population]
-            state, bounds = arrays.states[sample.state], arrays.bounds
+            neurons_of = self.memory.arrays[sample.population]
+            state, bounds = neurons_of.states[sample.state], neurons_of.bounds
         low, high = bounds[part : part + 2]
         places = np.flatnonzero((targets >= low) & (targets < high)).astype(np.int64)
         neurons = chosen[places].astype(np.int64)

@@ -16,16 +16,6 @@ BE u32 part_of(u32 word, u32 size) { return (u32)(((u64)word * size) >> 32); }
 
 // ---- values
 
-BE float value_of(const Distribution& of, u32 word) {
-    float x;
-    if (of.kind == UNIFORM) x = be_uniform(word, of.a, of.b);
-    else if (of.kind == NORMAL) x = be_normal(word, of.a, of.b);
-    else if (of.kind == LOGNORMAL) x = be_lognormal(word, of.a, of.b);
-    else if (of.kind == EXPONENTIAL) x = be_exponential(word, of.a);
-    else x = be_integer(word, of.a, of.b, of.span);
-    return fminf(fmaxf(x, of.low), of.high);
-}
-
 BE int whole_of(const Distribution& of, u32 word, u32& off) {
     const float x = value_of(of, word), nearest = rintf(x);
     off += fabsf(x - nearest) > fabsf(x) * 0x1p-9f;
@@ -49,21 +39,26 @@ BE void note(Limits& seen, u32 off, int weight, u32 delay) {
 // Measure synapse k of a row, count it, or put it into its row.
 BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
     const u32 source = of.source_begin + (drawn.by_target ? end : row), target = drawn.by_target ? row : end;
-    if (!drawn.loads && !to.synapses) {
+    if (!drawn.loads && !to.synapses && !to.keys) {
         count_synapse(of, to, source, of.target_begin + target);
         return;
     }
     u32 off = 0, none = 0;
-    const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
-    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) * (int)drawn.times : of.weight;
     const u32 late = drawn.own_delays ? be_bits(row, k, drawn.delay_key0, drawn.delay_key1) : 0;
     const u32 delay = drawn.own_delays ? (u32)whole_of(drawn.delays, late, none) : of.delay;
+    if (to.keys) {  // a weight follows from the place
+        put_key(of, to, source, of.target_begin + target, delay, place);
+        return;
+    }
+    const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
+    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) * (int)drawn.times : of.weight;
     if (!drawn.loads) {
         put_synapse(of, to, source, of.target_begin + target, weight, delay);
         return;
     }
     add_for_all(drawn.loads + target, (u64)(weight < 0 ? 0u - (u32)weight : (u32)weight));
     note(seen, off, weight, delay);
+    if (drawn.delayed) drawn.delayed[delay] = 1;
 }
 
 // ---- the other ends of a row

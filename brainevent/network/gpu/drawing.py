@@ -10,6 +10,7 @@ Matrices, and weights or delays that are given one by one, are the host's to lay
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,12 @@ import numpy as np
 
 from ...scalar.lower import called_form
 from ...scalar.samplers import sampler_forms
+from ..plan.delays import LARGEST_DELAY
 from ..plan.drawing import Description, Placed, drawn_of, dtypes_of, same_for_all, synapse_keys
 from ..plan.loop_arguments import DISTINCT
+from ..plan.plastic import PlasticPlan
+from ..plan.plastic_drawing import HostDrawn, plan_with
+from ..plan.plasticity import PlasticRules
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import in_quanta, largest_rounding
 from ..plan.wiring import Wiring
@@ -33,6 +38,7 @@ _THREADS = 128
 _MOST_BLOCKS = 2048
 _MOST_TURNS = 2**27  # of `DISTINCT`: words for all blocks
 _LEAST_BYTES = 4  # of a synapse in a row
+_LEAST_PLASTIC = 9  # of a plastic one: place of its target, weight, and place in the second index
 _SMALL = 2**26  # bytes that need no check of free memory
 _LARGEST_TOTAL = 2**32 - 1  # synapses of `total`
 _WORD, _SIGN = 2**32 - 1, 2**31
@@ -44,7 +50,7 @@ Array = Any
 def drawing_text(words: str | None = None) -> str:
     """Return the text of the kernels; `words` are the words in which it is written, None for those of a GPU."""
     forms = (called_form("be_bits"), called_form("be_more_bits"), *sampler_forms())
-    return other_text(["rows.cu", "drawing.cu"], _THREADS, words, forms)
+    return other_text(["rows.cu", "drawn_values.cu", "drawing.cu"], _THREADS, words, forms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,21 +88,44 @@ class Drawing:
     def __call__(self, description: Description) -> Placed | None:
         """Measure the synapses of a description, if they can be drawn here."""
         wiring = description.wiring
-        if wiring.listed is not None or (wiring.kind == "total" and wiring.number > _LARGEST_TOTAL):
+        if not _can_draw(wiring):
             return None
-        least = _LEAST_BYTES * int(wiring.expected)
-        if least > _SMALL:
-            self.device.memory(least, f"synapses of {wiring.name}")  # raises before they are drawn, and is given back
-        targets, rows = wiring.shape[1], self.rows(description)
-        loads = cleared(self.device, 8 * targets, f"sums of weights of {wiring.name}")
-        found = cleared(self.device, 36, f"measures of {wiring.name}")
+        self._check_room(f"synapses of {wiring.name}", _LEAST_BYTES, wiring)
+        rows = self.rows(description)
+        loads, (entries, off), limits = self._measured(description, rows)
+        about = _about(description, entries, limits)
+        rounded = 0 if rows.structure["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
+        return Placed(description, about, loads, off + rounded)
+
+    def plastic(self, wiring: Wiring, rules: PlasticRules, seed: int) -> PlasticPlan | None:
+        """Measure the synapses of a plastic projection, if they can be drawn here."""
+        if not _can_draw(wiring):
+            return None
+        self._check_room(f"plastic synapses of {wiring.name}", _LEAST_PLASTIC + 4 * len(rules.states), wiring)
+        # As many synapses of the weight 1 end at a target as their sum says.
+        counting = Description(dataclasses.replace(wiring, weights=np.ones(1)), np.float64(1), seed, 1)
+        rows = self.rows(counting)
+        delayed = cleared(self.device, 4 * (LARGEST_DELAY + 1), f"delays of {wiring.name}")
+        rows.structure["delayed"] = delayed.address
+        degrees = self._measured(counting, rows)[0]
+        distinct = np.flatnonzero(delayed.download(np.uint32, LARGEST_DELAY + 1)).astype(np.int64)
+        return plan_with(wiring, rules, distinct, degrees, HostDrawn(wiring, rules, seed), 1, "float32")
+
+    def _check_room(self, what: str, least: int, wiring: Wiring) -> None:
+        """Raise before synapses are drawn which do not fit; the memory is given back at once."""
+        if (size := least * int(wiring.expected)) > _SMALL:
+            self.device.memory(size, what)
+
+    def _measured(self, description: Description, rows: DrawnRows) -> tuple[Array, list[int], list[int]]:
+        """Return sums of |weight| by target, the numbers of synapses and of rounded ones, and the words of `Limits`."""
+        name, targets = description.wiring.name, description.wiring.shape[1]
+        loads = cleared(self.device, 8 * targets, f"sums of weights of {name}")
+        found = cleared(self.device, 36, f"measures of {name}")
         one = rows.structure
         one["loads"], one["totals"], one["limits"] = loads.address, found.address, found.address + 16
         rows.draw(filled(GIVEN, weight=rows.weight, delay=rows.delay), filled(ROWS))
-        entries, off = (int(total) for total in found.download(np.uint64, 2))
-        about = _about(description, entries, [int(limit) for limit in found.download(np.uint32, 5, 16)])
-        rounded = 0 if one["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
-        return Placed(description, about, loads.download(np.int64, targets), off + rounded)
+        totals, limits = found.download(np.uint64, 2), found.download(np.uint32, 5, 16)
+        return loads.download(np.int64, targets), [int(total) for total in totals], [int(limit) for limit in limits]
 
     def done(self) -> None:
         """Give back the memory that is kept from one description to the next."""
@@ -145,6 +174,10 @@ class Drawing:
             blocks = -(-int(wiring.number) // (2 * _THREADS))
             self.kernels.launch("count_sources", min(blocks, _MOST_BLOCKS), one)
         return counts
+
+
+def _can_draw(wiring: Wiring) -> bool:
+    return wiring.listed is None and not (wiring.kind == "total" and wiring.number > _LARGEST_TOTAL)
 
 
 def _number(wiring: Wiring) -> int:

@@ -7,6 +7,7 @@ import copy
 import functools
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..plan.plan import Plan
 from ..run.finite import check_finite, check_synapses
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
-from ..state import NetworkState, copied, initial_state
+from ..state import NetworkState, begun_state, copied
 from .arrays import Arrays, Tables, slots_of
 from .clocks import Clocks
 from .couplings import CouplingRoom, coupled_structure, coupling_words
@@ -106,7 +107,7 @@ class CudaEngine:
         self._spikes = Spikes(device, plan, self.partition)
         self._carried = CouplingRoom(device, plan, self.partition) if plan.couplings else None
         self._lay_out(plan)
-        self._given: NetworkState | None = initial_state(plan)  # not on the device yet
+        self._given: NetworkState | None = begun_state(plan)  # not on the device yet
         self._step, self._torn = 0, False
         self.rebuilds = Rebuilds()
 
@@ -221,7 +222,10 @@ class CudaEngine:
         """The state before the next step, copied."""
         with self._lock:
             check_whole(self._torn)
-            return self._read() if self._given is None else copied(self.plan, self._given)
+            if self._given is None:
+                return self._read()
+            given = copied(self.plan, self._given)
+            return replace(given, synapses=self.plastic.synapses_of_build(given)) if self.plastic else given
 
     def _read(self) -> NetworkState:
         """Return the state that is on the device."""
@@ -292,6 +296,7 @@ class CudaEngine:
         self.rows = place_synapses(self.device, plan, self.partition, self._room.left)
         if self.plastic and self.plastic.plan.plastic is not plan.plastic:
             params = self.plastic.params
+            self.plastic = None  # given back before more is taken
             self.plastic = Plastic(self.device, plan, self.partition, params)
         self._lay_out(plan)
 

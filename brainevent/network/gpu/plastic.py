@@ -14,13 +14,15 @@ from ...bench.words import short
 from ...scalar.primitives import flushed
 from ..plan.plan import Plan
 from ..plan.plastic import SPIKE, PlasticPlan
+from ..plan.plastic_drawing import HostDrawn, Law
 from ..run.finite import SynapseFault, fault_of
 from ..run.report import in_bytes
 from ..state import NetworkState, initial_traces
 from .arrays import values_of
 from .device import Device, Memory, cleared, held
 from .partition import Partition
-from .plastic_layout import laid_out
+from .plastic_layout import draw_weights, laid_out
+from .plastic_order import PlasticOrder
 from .plastic_text import plastic_text
 from .plastic_words import PlasticWords, traces_of
 
@@ -47,7 +49,14 @@ class Plastic:
     def __init__(self, device: Device, plan: Plan, partition: Partition, params: Params | None = None):
         self.device, self.plan, self.partition = device, plan, partition
         self.words = PlasticWords(plan)
-        self.layouts = {one.name: laid_out(one, partition) for one in plan.plastic}
+        self._weights = {
+            one.name: device.memory(4 * one.entries, f"weights of plastic synapses of {one.name}")
+            for one in plan.plastic
+        }
+        self.layouts = {one.name: laid_out(device, one, partition, self._weights[one.name]) for one in plan.plastic}
+        self._orders = {
+            name: PlasticOrder(device, plan.plastic_by_name[name], partition, x) for name, x in self.layouts.items()
+        }
         self.text = plastic_text(plan, list(self.layouts.values()), self.words)
         self.params = params or {one.name: dict(one.rules.params) for one in plan.plastic}
         self._lists = {one: self._list(*one) for one in self.words.lists}
@@ -60,6 +69,9 @@ class Plastic:
         self._traces = {one.name: self._traces_of(one) for one in plan.plastic}
         self._faults = cleared(device, 8 * len(plan.plastic), "faults of plastic synapses")
         self._table = device.memory(8 * max(1, len(self.words.places)), "table of plastic synapses")
+        self._as_built = {one.name for one in plan.plastic if one.drawn is not None}  # whose synapses nothing changed
+        for one in plan.plastic:
+            self._begin(one)
         self.fill(plan)
 
     @property
@@ -144,13 +156,13 @@ class Plastic:
         yield from ((("every", str(k)), steps) for k, (steps, _) in enumerate(plastic.rules.every))
 
     def _held(self, plastic: PlasticPlan) -> dict[tuple[str, ...], Memory]:
-        """Take memory for the synapses of a projection; weights and states are written later."""
+        """Return the memory of the synapses of a projection; their states are written later."""
         what = f"plastic synapses of {plastic.name}"
-        arrays = self.layouts[plastic.name].arrays | {"distinct": plastic.distinct.astype(np.uint32)}
         found: dict[tuple[str, ...], Memory] = {
-            (name,): held(self.device, array, what) for name, array in arrays.items()
+            (name,): array.memory for name, array in self.layouts[plastic.name].arrays.items()
         }
-        found["weights",] = self.device.memory(4 * plastic.entries, what)
+        found["distinct",] = held(self.device, plastic.distinct.astype(np.uint32), what)
+        found["weights",] = self._weights[plastic.name]
         return found | {("s", name): self.device.memory(4 * plastic.entries, what) for name in plastic.rules.states}
 
     def _traces_of(self, plastic: PlasticPlan) -> dict[tuple[str, ...], Memory]:
@@ -232,14 +244,43 @@ class Plastic:
         past = {name: self._past(name, int(state.step)) for name in self.plan.pasts}
         return replace(state, synapses=synapses, traces=traces, past=past)
 
-    def _synapses_of(self, plastic: PlasticPlan) -> dict[str, Array]:
-        order, memories = self.layouts[plastic.name].order, self._arrays[plastic.name]
+    def synapses_of_build(self, given: NetworkState) -> dict[str, dict[str, Array]]:
+        """Return all weights and states of synapses: those of a state, or of the build where that has none."""
         found = {}
-        for name in ("w", *plastic.rules.states):
-            memory = memories[("weights",) if name == "w" else ("s", name)]
-            found[name] = np.empty(plastic.entries, np.float32)
-            found[name][order] = memory.download(np.float32, plastic.entries)
-        return found
+        for plastic in self.plan.plastic:
+            if plastic.name not in given.synapses:
+                self._draw(plastic)
+                found[plastic.name] = self._synapses_of(plastic)
+        return {**given.synapses, **found}
+
+    def _synapses_of(self, plastic: PlasticPlan) -> dict[str, Array]:
+        order = self._orders[plastic.name]
+        return {name: order.read(self._memory(plastic.name, name)) for name in ("w", *plastic.rules.states)}
+
+    def _memory(self, projection: str, state: str) -> Memory:
+        """Return the memory of weights, "w", or of a state."""
+        return self._arrays[projection][("weights",) if state == "w" else ("s", state)]
+
+    def _draw(self, plastic: PlasticPlan) -> None:
+        """Let the synapses of a projection be those of the build, unless they are."""
+        if plastic.name in self._as_built:
+            return
+        layout, weights = self.layouts[plastic.name], self._weights[plastic.name]
+        draw_weights(self.device, plastic, self.partition, layout, weights)
+        self._begin(plastic)
+        self._as_built.add(plastic.name)
+
+    def _begin(self, plastic: PlasticPlan) -> None:
+        """Write the initial values of synapses that a device draws, but for weights that are drawn."""
+        if not isinstance(drawn := plastic.drawn, HostDrawn):
+            return
+        order = self._orders[plastic.name]
+        for state, initial in drawn.initial.items():
+            memory = self._memory(plastic.name, state)
+            if isinstance(initial, Law):
+                order.draw(memory, initial.numbers, initial.key)
+            else:
+                order.fill(memory, initial)
 
     def _read_traces(self, plastic: PlasticPlan) -> dict[str, Array]:
         """Return the traces of a projection; of sources, those of the first block."""
@@ -252,10 +293,12 @@ class Plastic:
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
         for plastic in self.plan.plastic:
-            own, order = state.synapses[plastic.name], self.layouts[plastic.name].order
-            for name, values in own.items():
-                memory = self._arrays[plastic.name][("weights",) if name == "w" else ("s", name)]
-                memory.upload(flushed(np.asarray(values, np.float32))[order])
+            if plastic.name not in state.synapses:
+                self._draw(plastic)
+            for name, values in state.synapses.get(plastic.name, {}).items():
+                memory = self._memory(plastic.name, name)
+                self._orders[plastic.name].write(memory, flushed(np.asarray(values, np.float32)))
+            self._as_built.discard(plastic.name)  # a run follows
             traces = (state.traces[plastic.name][key] for key in self._like[plastic.name])
             for memory, values in zip(self._traces[plastic.name].values(), traces, strict=True):
                 words = _words(values).reshape(-1)
@@ -275,13 +318,10 @@ class Plastic:
 
     def sampled(self, projection: str, state: str, synapses: Array) -> tuple[int, Array, Array, Array]:
         """Return the address of a state, and of chosen synapses where those of each block begin, places and columns."""
-        layout = self.layouts[projection]
-        memory = self._arrays[projection][("weights",) if state == "w" else ("s", state)]
-        place = np.empty(layout.order.size, np.int64)
-        place[layout.order] = np.arange(layout.order.size)
-        columns = np.argsort(place[synapses], kind="stable")
-        places = place[synapses][columns]
-        starts = np.searchsorted(places, layout.bases.astype(np.int64))
+        memory, places = self._memory(projection, state), self._orders[projection].places(synapses)
+        columns = np.argsort(places, kind="stable")
+        places = places[columns]
+        starts = np.searchsorted(places, self.layouts[projection].bases.astype(np.int64))
         return memory.address, starts.astype(np.uint32), places.astype(np.uint64), columns.astype(np.uint32)
 
 

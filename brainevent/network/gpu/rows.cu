@@ -112,16 +112,32 @@ BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int
     if (of.wide) row[1] = (u32)weight;
 }
 
-// Count a synapse or, where there is an array for them, put it into its row.
+// Write the key of a synapse that is plastic into its row: row of delays, place among the targets of the block, and turn
+// in which it was drawn, of which the first is the most significant.
+BE void put_key(const Given& of, const Rows& to, u32 source, u32 target, u32 delay, u32 turn) {
+    const u32 block = target % of.blocks, first = (of.target_begin + of.blocks - 1 - block) / of.blocks;
+    const u64 at = to.bases[block] + first_word(of, to, source, block) + count_synapse(of, to, source, target);
+    const u64 late = to.late ? to.late[delay] : 0;
+    const u64 key = (late << to.place_bits | (target / of.blocks - first)) << to.turn_bits | turn;
+    if (to.key_bytes == 4) ((u32*)to.keys)[at] = (u32)key;
+    else ((u64*)to.keys)[at] = key;
+}
+
+// Count a synapse or, where there is an array for them, put it or its key into its row.
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
     const u32 target = of.target_begin + read_unsigned(of.targets, of.target_bytes, k);
-    if (!to.synapses) {
+    if (!to.synapses && !to.keys) {
         count_synapse(of, to, source, target);
+        return;
+    }
+    const u32 delay = of.delay_bytes ? read_unsigned(of.delays, of.delay_bytes, k) : of.delay;
+    if (to.keys) {
+        put_key(of, to, source, target, delay, (u32)(k - of.starts[source - of.source_begin]));
         return;
     }
     const int weight = of.weight_bytes == 0 ? of.weight
                      : of.weight_bytes == 2 ? ((const short*)of.weights)[k] : ((const int*)of.weights)[k];
-    put_synapse(of, to, source, target, weight, of.delay_bytes ? read_unsigned(of.delays, of.delay_bytes, k) : of.delay);
+    put_synapse(of, to, source, target, weight, delay);
 }
 
 // Count synapses, or, where there is an array for them, place them.

@@ -16,15 +16,35 @@ __all__ = [
     "COMPACT",
     "COUNTED",
     "DISTRIBUTION",
+    "DREW",
     "FED",
+    "FILLED",
     "GIVEN",
+    "KEYED",
     "LAID",
+    "LINES",
     "LISTED",
     "NOBODY",
     "NOT_FINITE",
     "NO_ROOM",
 ]
-__all__ += ["PADDED", "PUSHED", "RATED", "RECIPE", "RECORDED", "ROWS", "SAMPLE", "SHORT", "SHOWN", "SLOTS", "Extents"]
+__all__ += [
+    "ORDERED",
+    "PADDED",
+    "PLACED",
+    "PUSHED",
+    "RATED",
+    "READ",
+    "RECIPE",
+    "RECORDED",
+    "ROWS",
+    "SAMPLE",
+    "SHORT",
+    "SHOWN",
+    "SLOTS",
+    "WRITTEN",
+    "Extents",
+]
 __all__ += [
     "SYNAPSE_SAMPLE",
     "common_dtype",
@@ -94,7 +114,8 @@ DISTRIBUTION = _struct(
 # is the number of all, each from any source. Weights are drawn in quanta, each of which is `times` those of the plan.
 # `counts` are of each row; `turns` of each block of threads and end: ~ of the first turn that drew it, 0 if none did;
 # `loads` of each target: sums of |weight|, nullptr if nothing is to be measured. `totals` are synapses, and weights
-# that rounding changed by more than 2^-9 of their value; `limits` are those of the structure `Limits`.
+# that rounding changed by more than 2^-9 of their value; `limits` are those of the structure `Limits`; `delayed` is 1
+# for each delay that there is, nullptr if that is not asked for.
 RECIPE = _struct(
     "Recipe",
     *_words("kind rows ends skip by_target number"),
@@ -107,18 +128,21 @@ RECIPE = _struct(
     *_words("times"),
     *_pointers("u32", "counts turns"),
     *_pointers("u64", "loads totals"),
-    *_pointers("u32", "limits"),
+    *_pointers("u32", "limits delayed"),
 )
 
 # `used` counts the synapses of each source that end in a block: sources x blocks. `rows` are those of kernels of steps.
+# Of plastic synapses, rows have `keys`, of so many bytes and bits; `late` has the row of each delay, nullptr for one.
 ROWS = _struct(
     "Rows",
-    *_words("start_bytes slot_bits"),
+    *_words("start_bytes slot_bits key_bytes turn_bits place_bits"),
     ("used", _to("u32")),
     ("rows", _to("const u32")),
     ("starts", _to("void")),
     ("bases", _to("const u64")),
     ("synapses", _to("u32")),
+    ("keys", _to("void")),
+    ("late", _to("const u32")),
 )
 
 # Where rows lie: `inside` synapses lie in a slot itself. `widths` are of each source: how many synapses of it end in
@@ -159,6 +183,48 @@ _PLASTIC = (
     ("synapse_samples", _LONG),
     ("synapse_sample", _to("const SynapseSample")),
 )
+
+
+# Lines of keys to be sorted: line k of block b has those from bases[b] + starts[b * (lines + 1) + k] on.
+LINES = _struct(
+    "Lines",
+    *_words("blocks lines key_bytes"),
+    ("starts", _to("const u32")),
+    ("bases", _to("const u64")),
+    ("keys", _to("void")),
+)
+
+# Plastic synapses in lines by block and source, of whose keys all follows: places of targets, rows of delays, and
+# weights of a law. `used` counts them by place, and row of delays if `late_places` of them have lines of their own, and
+# block, and `into` says where those lie in `incoming`, with their sources in the bits from `entry_bits` on.
+KEYED = _struct(
+    "Keyed",
+    *_words("blocks sources places first_number key_bytes turn_bits place_bits target_bytes which_bytes more_bytes"),
+    *_words("entry_bits late_places own_weights by_target key0 key1"),
+    ("law", DISTRIBUTION),
+    ("starts", _to("const u32")),
+    ("bases", _to("const u64")),
+    *_pointers("void", "keys targets which more"),
+    ("weights", _to("float")),
+    *_pointers("u32", "used into incoming"),
+)
+
+# The synapses of some sources in the order of a state, by way of `room` for the longest row in each block of threads:
+# `values` are copied to `there` or back, or drawn by a law, or their places are written.
+ORDERED = _struct(
+    "Ordered",
+    *_words("first last blocks sources first_number target_bits turn_bits target_bytes which_bytes what key0 key1"),
+    ("law", DISTRIBUTION),
+    ("longest", _LONG),
+    ("starts", _to("const u32")),
+    *_pointers("const u64", "bases rows"),
+    *_pointers("const void", "targets which"),
+    ("values", _to("u32")),
+    ("there", _to("void")),
+    ("room", _to("u64")),
+)
+FILLED = _struct("Filled", ("to", _to("u32")), ("count", _LONG), ("word", _WORD))  # words that become the same
+READ, WRITTEN, PLACED, DREW = range(4)  # what is done with them
 
 
 def piece_dtype(words: int) -> np.dtype[Any]:

@@ -21,13 +21,21 @@ from ..plan.plan import Plan, PopulationPlan
 from .structs import (
     CARRIED,
     DISTRIBUTION,
+    DREW,
+    FILLED,
     GIVEN,
+    KEYED,
     LAID,
+    LINES,
     LISTED,
+    ORDERED,
+    PLACED,
+    READ,
     RECIPE,
     ROWS,
     SAMPLE,
     SYNAPSE_SAMPLE,
+    WRITTEN,
     Extents,
     common_dtype,
     constants_text,
@@ -320,9 +328,16 @@ def step_text(
 
 def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
     """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
-    structs = {"rows.cu": (GIVEN, ROWS, LAID), "drawing.cu": (DISTRIBUTION, RECIPE), "spikes.cu": (LISTED,)}
+    structs = {
+        "rows.cu": (GIVEN, ROWS, LAID),
+        "drawn_values.cu": (DISTRIBUTION,),
+        "drawing.cu": (RECIPE,),
+        "plastic_rows.cu": (LINES, KEYED, ORDERED, FILLED),
+        "spikes.cu": (LISTED,),
+    }
     structs["fill.cu"] = (piece_dtype(threads),)
     kinds = {"REPLACED": REPLACED, "DISTINCT": DISTINCT, "GAPS": GAPS, "ALL": ALL, "ONE": ONE, "UNIFORM": UNIFORM}
+    kinds |= {"READ": READ, "WRITTEN": WRITTEN, "PLACED": PLACED, "DREW": DREW}
     kinds |= {"NORMAL": NORMAL, "LOGNORMAL": LOGNORMAL, "EXPONENTIAL": EXPONENTIAL, "INTEGERS": INTEGERS}
     zeros = dict.fromkeys(("CARRIERS", "LAYOUT", "QUEUE", "LISTENERS"), 0)
     parts = (

@@ -128,7 +128,7 @@ def build_plan(
         synapses = _held(fixed, populations, sums, seed, parts)
     else:
         synapses = _on_device(fixed, measure, sums, seed, parts)
-    plastic = _plastic(wirings, ruled, sums, seed, parts, dtype)
+    plastic = _plastic(wirings, ruled, sums, seed, parts, dtype, measure)
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest, sums.rounded
     couplings = drawn_couplings(coupled, seed, dtype)
@@ -167,7 +167,7 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
         synapses = _held(fixed, reseeded.populations, sums, seed, plan.parts)
     else:
         synapses = _on_device(fixed, measure, sums, seed, plan.parts)
-    plastic = _plastic(wirings, ruled, sums, seed, plan.parts, plan.dtype)
+    plastic = _plastic(wirings, ruled, sums, seed, plan.parts, plan.dtype, measure)
     sums.check()
     couplings = drawn_couplings(coupled, seed, plan.dtype)
     links = replace(reseeded, synapses=synapses, plastic=plastic, couplings=couplings)
@@ -352,17 +352,30 @@ def _held(
 def _on_device(wirings: list[Wiring], measure: Measure, sums: _Sums, seed: int, parts: int) -> Synapses:
     """Let a device draw all synapses that it can, and draw the others."""
     found = [_drawn(wiring, sums, seed, parts, measure) for wiring in wirings]
-    measure.done()
     return Synapses([about for _, about in found], [source for source, _ in found], None, measure)
 
 
 def _plastic(
-    wirings: list[Wiring], ruled: Mapping[str, PlasticRules], sums: _Sums, seed: int, parts: int, dtype: str
+    wirings: list[Wiring],
+    ruled: Mapping[str, PlasticRules],
+    sums: _Sums,
+    seed: int,
+    parts: int,
+    dtype: str,
+    measure: Measure | None,
 ) -> tuple[PlasticPlan, ...]:
-    """Draw the synapses of plastic projections."""
-    found = [plastic_plan(w, ruled[w.name], seed, parts, dtype) for w in wirings if w.name in ruled]
-    for one in found:
-        sums.add_bounds(one)
+    """Draw the synapses of plastic projections; those that a device draws are measured there."""
+    found = []
+    for wiring in wirings:
+        if wiring.name not in ruled:
+            continue
+        rules = ruled[wiring.name]
+        on_device = measure is not None and parts == 1 and dtype == "float32"
+        one = measure.plastic(wiring, rules, seed) if measure is not None and on_device else None
+        found.append(plastic_plan(wiring, rules, seed, parts, dtype) if one is None else one)
+        sums.add_bounds(found[-1])
+    if measure is not None:
+        measure.done()
     return tuple(found)
 
 

@@ -82,7 +82,7 @@ def connections(plan: Plan, name: str) -> Connections:
 
 def plastic_connections(plan: Plan, name: str, weights: Array) -> Connections:
     """Return the synapses of a plastic projection with their weights of now, which are in this order."""
-    one = plan.plastic_by_name[name]
+    one = plan.plastic_by_name[name].synapses
     delays = np.broadcast_to(one.delays, one.entries)[one.order] * plan.dt
     return Connections(name, np.array(one.sources[one.order]), one.targets[one.order].astype(np.int32), weights, delays)
 

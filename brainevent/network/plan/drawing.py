@@ -32,7 +32,16 @@ from .quantum import in_quanta, largest_rounding, weight_dtype
 from .threads import even_edges, in_threads, row_edges
 from .wiring import Wiring
 
-__all__ = ["Description", "Measure", "Placed", "drawn_of", "dtypes_of", "placed_synapses", "same_for_all"]
+__all__ = [
+    "Description",
+    "Measure",
+    "Placed",
+    "drawn_of",
+    "drawn_on_host",
+    "dtypes_of",
+    "placed_synapses",
+    "same_for_all",
+]
 __all__ += ["synapse_keys"]
 
 _LARGEST_32 = 2**30
@@ -57,11 +66,12 @@ class Placed:
 class Description:
     """What determines the synapses of a projection, on whichever device they are drawn.
 
-    Weights are drawn in quanta; `times` is how many quanta of the plan are one of these.
+    Weights are drawn in quanta; `times` is how many quanta of the plan are one of these. Those of plastic synapses have
+    no quantum: they are the bits of float32.
     """
 
     wiring: Wiring
-    quantum: np.floating[Any]
+    quantum: np.floating[Any] | None
     seed: int
     parts: int
     times: int = 1
@@ -82,6 +92,9 @@ class Measure(Protocol):
     def __call__(self, description: Description) -> Placed | None:
         """Measure the synapses of a description."""
 
+    def plastic(self, wiring: Wiring, rules: Any, seed: int) -> Any:
+        """Return the plan of a plastic projection whose synapses the device draws; None if it cannot."""
+
     def done(self) -> None:
         """Give back the memory that is kept from one description to the next."""
 
@@ -97,7 +110,7 @@ def placed_synapses(wiring: Wiring, quantum: np.floating[Any], seed: int, parts:
     return Placed(synapses, projection_of(synapses), loads, rounded)
 
 
-def _placed(wiring: Wiring, quantum: np.floating[Any], seed: int, parts: int) -> tuple[SynapsePlan, Array, int]:
+def _placed(wiring: Wiring, quantum: np.floating[Any] | None, seed: int, parts: int) -> tuple[SynapsePlan, Array, int]:
     """Draw synapses; return them, sums of |weight| into each target, and how many weights were rounded by much."""
     fewest = 2 * int(wiring.expected)  # bytes: of targets alone
     check_room(f"projection {wiring.name}", f"{wiring.expected:.3g} synapses", fewest, on_host=True)
@@ -134,8 +147,8 @@ def synapse_keys(wiring: Wiring, seed: int) -> Array:
     return key_words(seed, *(f"{what} of {wiring.name}" for what in ("targets", "delays", "sources")))
 
 
-def drawn_of(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Recipe:
-    """Return how rows are drawn: those of targets for in_degree, else those of sources."""
+def drawn_of(wiring: Wiring, quantum: np.floating[Any] | None, keys: Array) -> Recipe:
+    """Return how rows are drawn: those of targets for in_degree, else those of sources; without quantum as floats."""
     sources, targets = wiring.shape
     kinds = {"total": REPLACED, "prob": GAPS, "all_to_all": ALL, "one_to_one": ONE}
     kind = kinds.get(wiring.kind, REPLACED if wiring.replace else DISTINCT)
@@ -143,13 +156,15 @@ def drawn_of(wiring: Wiring, quantum: np.floating[Any], keys: Array) -> Recipe:
     largest = float(np.finfo(np.float32).max)
     scale = np.float32(min(-1 / math.log1p(-p), largest) if 0 < p < 1 else 0)
     weights = delays = np.zeros(0, np.float32)
-    if isinstance(wiring.weights, Distribution):
+    if isinstance(wiring.weights, Distribution) and quantum is None:
+        weights = wiring.weights.numbers(-math.inf, math.inf)
+    elif isinstance(wiring.weights, Distribution):
         most = 2**15 - 1 if weight_dtype(wiring, quantum) is np.int16 else _LARGEST_32
         weights = wiring.weights.scaled(1 / float(quantum)).numbers(-most, most)
     if isinstance(wiring.steps, Distribution):
         delays = wiring.steps.numbers(1, LARGEST_DELAY)
     ends = sources if wiring.kind == "in_degree" else targets
-    return Recipe(kind, ends, int(wiring.skip), scale, keys[:2], weights, delays)
+    return Recipe(kind, ends, int(wiring.skip), scale, keys[:2], weights, delays, int(quantum is None))
 
 
 def _counts(wiring: Wiring, drawn: Recipe, key: Array) -> Array:
@@ -248,11 +263,11 @@ class Unfilled:
     rounding: float
 
 
-def unfilled_for(wiring: Wiring, quantum: np.floating[Any], number: int, parts: int) -> Unfilled:
+def unfilled_for(wiring: Wiring, quantum: np.floating[Any] | None, number: int, parts: int) -> Unfilled:
     """Return the arrays for a number of synapses."""
     sources, targets = wiring.shape
     numbers, rounded = (np.zeros(0, np.int32), 0)
-    if not isinstance(wiring.weights, Distribution):
+    if quantum is not None and not isinstance(wiring.weights, Distribution):
         numbers, rounded = in_quanta(wiring.weights, quantum)
     steps = wiring.steps
     one_weight, one_delay = same_for_all(wiring)
@@ -279,7 +294,7 @@ def unfilled_for(wiring: Wiring, quantum: np.floating[Any], number: int, parts: 
         numbers,
         rounded,
         abs(int(numbers[0])) if one_weight else 1,
-        largest_rounding(wiring.weights, quantum),
+        0.0 if quantum is None else largest_rounding(wiring.weights, quantum),
     )
 
 
@@ -291,10 +306,10 @@ def same_for_all(wiring: Wiring) -> tuple[bool, bool]:
     ) == 0
 
 
-def dtypes_of(wiring: Wiring, quantum: np.floating[Any]) -> tuple[type, type, type]:
+def dtypes_of(wiring: Wiring, quantum: np.floating[Any] | None) -> tuple[type, type, type]:
     """Return the smallest dtypes of targets, weights and delays."""
     targets = np.uint16 if wiring.shape[1] <= 2**16 else np.int32
-    return targets, weight_dtype(wiring, quantum), delay_dtype(wiring.steps)
+    return targets, np.int32 if quantum is None else weight_dtype(wiring, quantum), delay_dtype(wiring.steps)
 
 
 def _narrow_and_wide(array: Array, wide: np.dtype[Any]) -> tuple[Array, Array]:

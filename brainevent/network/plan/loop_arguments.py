@@ -38,6 +38,7 @@ class Recipe(NamedTuple):
     keys: Any  # uint32 (2, 2): of ends and weights, and of delays
     weights: Any  # float32 (6,), a law in quanta, or (0,)
     delays: Any  # likewise, in steps
+    floats: int  # 1 if weights are no whole numbers but the bits of float32
 
 
 class Scratch(NamedTuple):

@@ -11,8 +11,9 @@ import importlib
 from ...backends.numba.loops import Loop
 from ..native import sources
 
-__all__ = ["count_drawn", "count_ends", "count_gaps", "count_runs", "count_taken", "draw_rows", "draw_words"]
-__all__ += ["merge_runs", "place_listed", "place_rows", "sort_rows", "take_runs", "values_of"]
+__all__ = ["count_drawn", "count_ends", "count_ends_at", "count_gaps", "count_runs", "count_taken", "draw_rows"]
+__all__ += ["draw_words", "index_targets", "merge_parts", "merge_runs", "place_listed", "place_rows", "sort_rows"]
+__all__ += ["take_runs", "values_of"]
 
 
 def _loop(room: str, name: str) -> Loop:
@@ -24,4 +25,6 @@ count_drawn, count_gaps, count_ends = (_loop("on_cpu_rows", f"count_{what}") for
 draw_rows, place_rows = _loop("on_cpu_sorting", "draw_rows"), _loop("on_cpu_sorting", "place_rows")
 place_listed, sort_rows = _loop("on_cpu_sorting", "place_listed"), _loop("on_cpu_sorting", "sort_rows")
 count_runs, merge_runs = _loop("on_cpu_bundles", "count_runs"), _loop("on_cpu_bundles", "merge_runs")
+count_ends_at, index_targets = _loop("on_cpu_index", "count_ends_at"), _loop("on_cpu_index", "index_targets")
+merge_parts = _loop("on_cpu_index", "merge_parts")
 count_taken, take_runs = _loop("on_cpu_bundles", "count_taken"), _loop("on_cpu_bundles", "take_runs")

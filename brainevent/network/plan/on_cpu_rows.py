@@ -109,7 +109,9 @@ def draw_row(drawn: Any, row: int, count: int, scratch: Any) -> int:
     """Draw ends, weights and delays of a row into scratch; return how many weights are off by rounding."""
     _ends(drawn, row, count, scratch)
     off = 0
-    if drawn.weights.size:
+    if drawn.weights.size and drawn.floats:
+        values_into(drawn.weights, scratch.more, count, scratch.weights.view(F))
+    elif drawn.weights.size:
         off = _whole(drawn.weights, scratch.more, count, scratch.floats, scratch.weights)
     if drawn.delays.size:
         words_into(drawn.keys[1], row, _FIRST, count, scratch.words, scratch.more)

@@ -76,10 +76,10 @@ def _check_each(where: str, plan: Plan, population: str, receptor: str, rows: Ar
             chosen = (column[targets] >= 0) & (delays < len(rows))
             np.add.at(added, (delays[chosen], column[targets[chosen]]), weights[chosen])
     for plastic in plastic_into(plan, population, receptor):
-        chosen, delays = column[plastic.targets] >= 0, _delays_of(plastic)
-        chosen &= delays < len(rows)
         bound = plastic.bound(plan.population(population).quanta[receptor])
-        np.add.at(added, (delays[chosen], column[plastic.targets[chosen]]), bound)
+        for delay, counts in _counts_by_delay(plastic):
+            if delay < len(rows):
+                added[delay] += bound * counts[suspects]
     added = added.cumsum(0)
     sums = np.abs(rows[:, suspects].astype(np.int64))
     row, place = np.unravel_index(int((sums + added).argmax()), added.shape)
@@ -109,9 +109,15 @@ def plastic_into(plan: Plan, population: str, receptor: str) -> Iterator[Plastic
     return (one for one in plan.plastic if (one.target, one.receptor) == (population, receptor))
 
 
-def _delays_of(plastic: PlasticPlan) -> Array:
-    """Return after how many steps synapses may add to sums: at the axon, spikes may arrive in any step."""
-    return np.broadcast_to(0 if plastic.at_axon else plastic.delays.astype(np.int64), plastic.entries)
+def _counts_by_delay(plastic: PlasticPlan) -> Iterator[tuple[int, Array]]:
+    """Yield delays, and how many synapses with each may add to targets; at the axon, they may in any step."""
+    if plastic.at_axon or plastic.distinct.size < 2:
+        delay = 0 if plastic.at_axon else plastic.largest_delay
+        yield from [(delay, plastic.degrees)] if plastic.entries else []
+        return
+    synapses = plastic.synapses
+    for delay in plastic.distinct.tolist():
+        yield delay, np.bincount(synapses.targets[synapses.delays == delay], minlength=plastic.sizes[1])
 
 
 def _chunks(plan: Plan, synapses: SynapsePlan) -> Iterator[tuple[Array, Array, Array]]:
@@ -233,9 +239,9 @@ def room_by_row(plan: Plan, place: tuple[str, str]) -> Array:
             sizes = delivered_at_most(np.abs(weights[chosen].astype(float)), factor)
             rows[delay:] += np.bincount(s.targets[chosen], sizes, rows.shape[1])
     for one in plastic_into(plan, *place):
-        delays, bound = _delays_of(one), one.bound(plan.population(place[0]).quanta[place[1]])
-        for delay in np.unique(delays):
-            rows[delay:] += bound * np.bincount(one.targets[delays == delay], minlength=rows.shape[1])
+        bound = one.bound(plan.population(place[0]).quanta[place[1]])
+        for delay, counts in _counts_by_delay(one):
+            rows[delay:] += bound * counts
     return (LARGEST_SUM - rows).astype(np.int32)
 
 

@@ -1,51 +1,150 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`PlasticPlan`: the synapses of a plastic projection, with a weight and states of each, as engines run them."""
+"""`PlasticPlan`: a plastic projection as engines run it; its synapses, with a weight and states of each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from .loops import count_ends_at, index_targets, merge_parts
 from .plasticity import PlasticRules
 
-__all__ = ["SPIKE", "Past", "PlasticPlan", "kept_of", "pasts_of"]
+__all__ = ["SPIKE", "MadePlastic", "Past", "PlasticPlan", "PlasticSynapses", "kept_of", "pasts_of"]
 
 SPIKE = "spike"
+_ONE_ROW = np.zeros(0, np.uint8)  # places of delays, where they do not matter
 Array = Any
 
 
 @dataclass(frozen=True, eq=False)
-class PlasticPlan:
-    """Synapses of a plastic projection, in the order of those of a `SynapsePlan`.
+class PlasticSynapses:
+    """Synapses of a plastic projection as arrays, in the order of those of a `SynapsePlan`.
 
     Source neuron i has the entries `starts[i * parts + p]` to `starts[i * parts + p + 1] - 1` in part p of the target
     population, sorted by delay and then by target. `targets` and `delays` are as in a `SynapsePlan`. `weights`, floats
     (entries,) of the dtype of the plan, and `states`, likewise by name, are those of the build. `sizes` are the numbers
-    of sources and targets; `largest_sum` is a bound of the sum of |weight| into a neuron.
+    of sources and targets.
+    """
+
+    starts: Array
+    targets: Array
+    delays: Array
+    weights: Array
+    states: Mapping[str, Array]
+    sizes: tuple[int, int]
+    parts: int
+
+    @property
+    def entries(self) -> int:
+        """How many synapses there are."""
+        return int(self.targets.size)
+
+    @cached_property
+    def distinct(self) -> Array:
+        """The different delays, in steps and in order: int64; none without synapses."""
+        return np.unique(self.delays[: self.entries]).astype(np.int64)
+
+    @cached_property
+    def which(self) -> Array:
+        """The place of each synapse's delay in `distinct`: int32 (entries,), of one element if there is one delay."""
+        places = np.zeros(int(self.delays.max(initial=0)) + 1, np.int32)
+        places[self.distinct] = np.arange(self.distinct.size)
+        return np.broadcast_to(places[self.delays] if self.entries else np.zeros(0, np.int32), self.entries)
+
+    @cached_property
+    def degrees(self) -> Array:
+        """How many synapses end at each target: int64 (targets,)."""
+        found = np.zeros(self.sizes[1], np.int64)
+        count_ends_at(self.targets, _ONE_ROW, 1, found)
+        return found
+
+    @cached_property
+    def sources(self) -> Array:
+        """The source of each synapse: int32 (entries,)."""
+        return np.repeat(np.arange(self.sizes[0], dtype=np.int32), np.diff(self.starts[:: self.parts]))
+
+    @cached_property
+    def order(self) -> Any:
+        """The places of synapses by source, delay and target: states of a network have this order for any parts."""
+        if self.parts == 1:
+            return slice(None)
+        order = np.empty(self.entries, self._place_dtype)
+        merge_parts(self.starts, self.parts, self.targets, self.delays, np.zeros(self.parts, np.int64), order)
+        return order
+
+    @cached_property
+    def incoming(self) -> tuple[Array, Array]:
+        """The second index, made when it is asked for: target j has the synapses `entries[starts[j] : starts[j + 1]]`.
+
+        Those of a neuron are in the order of the plan: by source, delay, and then as they were drawn or given.
+        """
+        starts = np.concatenate([[0], np.cumsum(self.degrees)])
+        entries = np.empty(self.entries, self._place_dtype)
+        index_targets(self.targets, _ONE_ROW, 1, starts[:-1].copy(), entries)
+        return starts, entries
+
+    def incoming_by_delay(self, which: Array) -> tuple[Array, Array]:
+        """Return the second index where each delay of a target has a start of its own, given places of delays."""
+        rows = self.distinct.size
+        counts = np.zeros(self.sizes[1] * rows, np.int64)
+        count_ends_at(self.targets, which, rows, counts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        entries = np.empty(self.entries, self._place_dtype)
+        index_targets(self.targets, which, rows, starts[:-1].copy(), entries)
+        return starts, entries
+
+    @property
+    def _place_dtype(self) -> type:
+        return np.int32 if self.entries < 2**31 else np.int64
+
+    def in_order(self) -> dict[str, Array]:
+        """Return copies of weights, as "w", and of states, by source, delay and target."""
+        return {name: np.array(array[self.order]) for name, array in {"w": self.weights, **self.states}.items()}
+
+
+class MadePlastic(Protocol):
+    """Synapses of a plastic projection that are drawn when they are asked for: those of a device."""
+
+    def made(self) -> PlasticSynapses:
+        """Return the synapses."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlasticPlan:
+    """A plastic projection: what is known of its synapses, and the synapses, as arrays or as a way to draw them.
+
+    `distinct` are the different delays, in steps and in order, int64; `degrees` says how many synapses end at each
+    target, int64. `dtype` is that of weights and states, `sizes` are the numbers of sources and targets. `largest_sum`
+    is a bound of the sum of |weight| into a neuron.
     """
 
     name: str
     source: str
     target: str
     receptor: str
-    starts: Array
-    targets: Array
-    delays: Array
-    weights: Array
-    states: Mapping[str, Array]
     rules: PlasticRules
     sizes: tuple[int, int]
     parts: int
     largest_sum: float
+    entries: int
+    distinct: Array
+    degrees: Array
+    dtype: str
+    of: PlasticSynapses | MadePlastic
 
     @property
-    def entries(self) -> int:
-        """How many synapses there are."""
-        return int(self.targets.size)
+    def synapses(self) -> PlasticSynapses:
+        """The synapses. Those of a device are drawn on the host at each call: do not call it twice."""
+        return self.of if isinstance(self.of, PlasticSynapses) else self.of.made()
+
+    @property
+    def drawn(self) -> MadePlastic | None:
+        """How the synapses are drawn on a device; None if they are arrays."""
+        return None if isinstance(self.of, PlasticSynapses) else self.of
 
     @property
     def largest_weight(self) -> float:
@@ -56,16 +155,6 @@ class PlasticPlan:
     def at_axon(self) -> bool:
         """Whether the delay is that of the axon."""
         return self.rules.delay_at == "axon"
-
-    @cached_property
-    def distinct(self) -> Array:
-        """The different delays, in steps and in order: int64; none without synapses."""
-        return np.unique(self.delays[: self.entries]).astype(np.int64)
-
-    @cached_property
-    def which(self) -> Array:
-        """The place of each synapse's delay in `distinct`: int32 (entries,)."""
-        return np.broadcast_to(np.searchsorted(self.distinct, self.delays), self.entries).astype(np.int32)
 
     @property
     def pre_rows(self) -> int:
@@ -87,27 +176,6 @@ class PlasticPlan:
         """For how many steps ahead their weights wait as pending input: at the axon, spikes wait instead."""
         return 1 if self.at_axon else self.largest_delay
 
-    @cached_property
-    def sources(self) -> Array:
-        """The source of each synapse: int32 (entries,)."""
-        return np.repeat(np.arange(self.sizes[0], dtype=np.int32), np.diff(self.starts[:: self.parts]))
-
-    @cached_property
-    def order(self) -> Any:
-        """The places of synapses by source, delay and target: states of a network have this order for any parts."""
-        if self.parts == 1:
-            return slice(None)
-        return np.lexsort((self.targets, np.broadcast_to(self.delays, self.entries), self.sources))
-
-    @cached_property
-    def incoming(self) -> tuple[Array, Array]:
-        """The second index, made when it is asked for: target j has the synapses `entries[starts[j] : starts[j + 1]]`.
-
-        Those of a neuron are in the order of the plan: by source, delay, and then as they were drawn or given.
-        """
-        order = np.argsort(self.targets, kind="stable").astype(np.int32 if self.entries < 2**31 else np.int64)
-        return np.concatenate([[0], np.cumsum(np.bincount(self.targets, minlength=self.sizes[1]))]), order
-
     def bound(self, quantum: np.floating[Any]) -> int:
         """Return the largest |weight| as it is delivered, in quanta."""
         dtype = quantum.dtype.type
@@ -115,13 +183,26 @@ class PlasticPlan:
 
     def loads(self, quantum: np.floating[Any]) -> Array:
         """Return the largest sums of |weight| into each target, in quanta: int64 (targets,)."""
-        return np.bincount(self.targets, minlength=self.sizes[1]).astype(np.int64) * self.bound(quantum)
+        return self.degrees * self.bound(quantum)
+
+    @property
+    def target_dtype(self) -> type:
+        """Of numbers of targets."""
+        return np.uint16 if self.sizes[1] <= 2**16 else np.int32
+
+    @property
+    def like(self) -> dict[str, Array]:
+        """Weights, as "w", and states as zeros that take no memory: their shapes and dtypes."""
+        nothing = np.zeros((), self.dtype)
+        return {name: np.broadcast_to(nothing, self.entries) for name in ("w", *self.rules.states)}
 
     @property
     def nbytes(self) -> int:
-        """How much memory the arrays take, without the second index."""
-        arrays = (self.starts, self.targets, self.delays, self.weights, *self.states.values())
-        return sum(int(array.nbytes) for array in arrays)
+        """How much memory sources, targets, delays, weights and states take, without the second index."""
+        targets = np.dtype(self.target_dtype).itemsize
+        delays = 0 if self.distinct.size < 2 else 1 if self.largest_delay < 2**8 else 2
+        floats = np.dtype(self.dtype).itemsize * (1 + len(self.rules.states))
+        return 8 * (self.sizes[0] * self.parts + 1) + self.entries * (targets + delays + floats)
 
 
 @dataclass(frozen=True)

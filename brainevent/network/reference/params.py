@@ -46,7 +46,7 @@ def initial_params(plan: Plan) -> dict[str, Any]:
         s.name: s.weights.astype(plan.dtype) * plan.population(s.target).quanta[s.receptor] for s in plan.synapses
     }
     coupled = {one.name: one.weights for one in plan.couplings}
-    plastic = {one.name: {"weights": one.weights[one.order], **one.rules.params} for one in plan.plastic}
+    plastic = {one.name: {"weights": one.synapses.in_order()["w"], **one.rules.params} for one in plan.plastic}
     return {**{p.name: dict(p.params) for p in plan.populations}, **weights, **coupled, **plastic}
 
 

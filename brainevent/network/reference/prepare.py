@@ -14,7 +14,7 @@ from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
 from ..plan.numbers import as_numbers, check_fit
 from ..plan.plan import Plan
-from ..state import GROUPS, NetworkState, plastic_shapes
+from ..state import GROUPS, NetworkState, like_state
 from ..surrogate import SpikeTimes, Surrogate
 from .carried import operands_of
 from .delivery import deliveries
@@ -146,10 +146,10 @@ def check_surrogate(where: str, surrogate: Any) -> None:
 
 def _check_plastic(plan: Plan, state: NetworkState) -> None:
     """Raise unless a state has what plastic synapses need."""
-    expected = plastic_shapes(plan)
-    for group in GROUPS if plan.plastic else ():
-        given = {name: _shapes(own) for name, own in getattr(state, group).items()}
-        for name, shapes in expected[group].items():
+    expected = like_state(plan) if plan.plastic else None
+    for group in GROUPS if expected is not None else ():
+        like, given = ({name: _shapes(own) for name, own in getattr(x, group).items()} for x in (expected, state))
+        for name, shapes in like.items():
             if given.get(name) != shapes:
                 raise ShapeError(
                     f"simulate: state.{group}[{name!r}] has the shapes {given.get(name)}, but this network has "

@@ -55,9 +55,9 @@ class PlasticSynapses:
     @cached_property
     def _ends(self) -> tuple[Array, Array, Array, Array]:
         """The source, the target, and the rows of traces of either, of each synapse."""
-        one = self.plastic
+        one = self.plastic.synapses
         which, none = one.which[one.order], np.zeros(one.entries, np.int32)
-        rows = (which, none) if one.at_axon else (none, which)
+        rows = (which, none) if self.plastic.at_axon else (none, which)
         return one.sources[one.order], one.targets[one.order].astype(np.int32), *rows
 
     def arrived(

@@ -22,7 +22,7 @@ from ..plan.plan import Link, Plan, PopulationPlan
 from ..plan.plastic import PlasticPlan
 from ..plan.quantum import SMALLEST
 from ..plan.replaced import Weights, weights_as_built
-from ..state import GROUPS, NetworkState, initial_state
+from ..state import GROUPS, NetworkState, like_state
 from .requests import found_link, found_population
 
 __all__ = [
@@ -135,7 +135,7 @@ def split_plastic(
         where = f"{what}: {key} of {name}"
         if key in plastic.rules.params:
             params[key] = _plastic_param(where, plastic, key, value)
-        elif key == "weights" or key in plastic.states:
+        elif key == "weights" or key in plastic.rules.states:
             array = as_dtype(where, value, plan.dtype, unit if key == "weights" else None)
             if array.shape not in ((), (1,), (plastic.entries,)):
                 raise NetworkError(
@@ -147,11 +147,11 @@ def split_plastic(
                 check_bounds(where, plastic, array)
             states["w" if key == "weights" else key] = flushed(np.broadcast_to(array, plastic.entries))
         else:
-            names = ["weights", *plastic.rules.params, *plastic.states]
+            names = ["weights", *plastic.rules.params, *plastic.rules.states]
             raise NetworkError(
                 f"{what}: {name} has no {key!r}{did_you_mean(key, names)}; parameters: "
                 f"{', '.join(plastic.rules.params) or 'none'}; of its synapses: weights"
-                f"{''.join(f', {state}' for state in plastic.states)}"
+                f"{''.join(f', {state}' for state in plastic.rules.states)}"
             )
     return params, states
 
@@ -235,10 +235,11 @@ def checked_state(plan: Plan, state: NetworkState, where: str) -> NetworkState:
     if step.shape != () or step.dtype.kind not in "iu" or not 0 <= int(step) < 2**32:
         raise NetworkError(f"{where}: step is {step}; pass an integer from 0 to {2**32 - 1}")
     plastic = {}
+    like = like_state(plan)
     for group in GROUPS:
         expected = {
             name: {key: (array.dtype, array.shape) for key, array in parts.items()}
-            for name, parts in (getattr(initial_state(plan), group) if plan.plastic else {}).items()
+            for name, parts in getattr(like, group).items()
         }
         plastic[group] = _fitting(f"{where}: {group}", getattr(state, group), expected, "name")
     for name, one in plan.plastic_by_name.items():

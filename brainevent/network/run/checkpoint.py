@@ -32,7 +32,7 @@ from ...scalar.threefry import SCHEME
 from ...scalar.trace import Told, TracedRule
 from ..plan.plan import Plan
 from ..plan.quantum import SMALLEST
-from ..state import GROUPS, NetworkState, initial_state
+from ..state import GROUPS, NetworkState, like_state
 from .checked import checked_state
 
 __all__ = ["FORMAT", "UNREADABLE", "Members", "read_checkpoint", "write_checkpoint"]
@@ -87,7 +87,7 @@ def read_checkpoint(
             f"{where}: {different} (the file was written by brainevent {header.get('brainevent')}); build the network "
             "of the file, or pass force=True to go on from its state with this network and its parameters"
         )
-    like = initial_state(plan)
+    like = like_state(plan)
     with _unreadable(where):
         if "step" not in members.names:
             raise CheckpointError(f"{where}: the array step is missing: the file is damaged; pass another one")

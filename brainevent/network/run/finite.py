@@ -79,8 +79,8 @@ def check_finite(plan: Plan, step: int, neurons: Mapping[str, Mapping[str, Any]]
 def check_synapses(step: int, faults: Sequence[SynapseFault]) -> None:
     """Raise `NotFiniteError` for the first fault of a step."""
     for fault in faults:
-        plastic = fault.plastic
-        source, target = (int(x[plastic.order][fault.synapse]) for x in (plastic.sources, plastic.targets))
+        plastic, given = fault.plastic, fault.plastic.synapses
+        source, target = (int(x[given.order][fault.synapse]) for x in (given.sources, given.targets))
         what = "weight w" if fault.state == "w" else f"state {fault.state}"
         raise NotFiniteError(
             f"projection {plastic.name}: {what} of synapse {fault.synapse}, from neuron {source} of {plastic.source} "

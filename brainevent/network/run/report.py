@@ -145,7 +145,7 @@ def _plastic(plan: Plan, plastic: PlasticPlan) -> tuple[str, ...]:
         plastic.name,
         str(plastic.entries),
         short(plastic.entries / plastic.sizes[0], 3),
-        f"{span(low, high)} ({plastic.weights.dtype}, plastic)",
+        f"{span(low, high)} ({plastic.dtype}, plastic)",
         span(delays[0] * plan.dt, delays[-1] * plan.dt) if plastic.entries else "-",
         in_bytes(plastic.nbytes),
         short(plastic.nbytes / plastic.entries, 3) if plastic.entries else "-",

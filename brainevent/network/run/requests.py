@@ -175,7 +175,7 @@ def _request_of_synapses(plan: Plan, asked: Every, name: str, what: str) -> Requ
             f"{where}: the synapses of {name} do not change; pass plasticity= to its Projection, or take its weights "
             f"from sim.connections({name!r})"
         )
-    there = ["w", *plastic.states]
+    there = ["w", *plastic.rules.states]
     if what not in there:
         raise NetworkError(
             f"{where} is not there{did_you_mean(what, there)}; synapses of {name} have {', '.join(there)}"

@@ -18,7 +18,7 @@ from ..engine import Engine
 from ..plan.connections import Connections, connections, plastic_connections, weights_of
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
-from ..state import NetworkState, initial_state
+from ..state import NetworkState, begun_state
 from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_plastic, split_values
 from .checkpoint import read_checkpoint, write_checkpoint
 from .chunks import chunks, needs_no_chunks
@@ -380,7 +380,7 @@ class Simulation(Shown):
 
     def reset(self) -> None:
         """Go back to step 0, and to the states, parameters and weights of the build."""
-        self._go_on("reset", self._weights.as_built(), initial_state(self.plan))
+        self._go_on("reset", self._weights.as_built(), begun_state(self.plan))
         for owner, params in self.plan.params.items():
             for name, value in params.items():
                 if self._params[owner][name] is not value:

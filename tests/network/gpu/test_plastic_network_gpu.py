@@ -3,7 +3,6 @@
 
 import dataclasses
 import re
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,16 +20,12 @@ from benchmarks.probes.network_plastic import network as of_pairs
 from brainevent.errors import NotFiniteError
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.partition import Partition
-from brainevent.network.gpu.plastic_layout import laid_out
 from brainevent.network.gpu.text import marked, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
-from brainevent.network.plan.plastic import PlasticPlan
 from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
-from brainevent.scalar.form import Name
 
 SMALL = 5700  # bytes of shared memory: enough for lists of spikes alone
 
@@ -257,35 +252,3 @@ def test_marked_lines():
     text = "a\n    #plastic b();\n  #static c();\nd\n"
     assert marked(text, plastic=True) == "a\n    b();\nd\n"
     assert marked(text, plastic=False) == "a\n  c();\nd\n"
-
-
-@pytest.mark.parametrize(("sources", "bits"), [(2**8, None), (2**13, np.uint8), (2**21, np.uint16)])
-def test_the_second_index_has_as_many_bits_as_it_needs(sources, bits):
-    """The place of a synapse in its block, and its source."""
-    count = 2**20 + 5
-    rng = np.random.default_rng(0)
-    starts = np.concatenate([[0], np.sort(rng.integers(0, count, sources - 1)), [count]])
-    targets = rng.integers(0, 300, count).astype(np.uint16)
-    reading = SimpleNamespace(form=SimpleNamespace(inputs=[Name("pre_x", "float32")]))
-    rules = SimpleNamespace(on_post=(("spike", reading),), delay_at="axon")
-    none = np.zeros(0, np.float32)
-    how = (
-        starts,
-        targets,
-        np.array([3], np.uint8),
-        none,
-        {},
-        rules,
-        (sources, 310),
-        1,
-        0.0,
-    )  # the last ten have no synapses
-    plastic = PlasticPlan("ab", "a", "b", "syn", *how)
-    laid = laid_out(plastic, Partition(1, 310, {"b": 0}, 310, (0,), 310))
-    assert laid.incoming.dtype == np.uint32
-    assert (None if laid.more is None else laid.more.dtype) == bits
-    words = laid.incoming.astype(np.uint64) | (0 if laid.more is None else laid.more.astype(np.uint64) << np.uint64(32))
-    entries = (words & np.uint64(2**laid.entry_bits - 1)).astype(np.int64)
-    np.testing.assert_array_equal(np.sort(entries), np.arange(count))
-    np.testing.assert_array_equal(words >> np.uint64(laid.entry_bits), plastic.sources[entries])
-    np.testing.assert_array_equal(targets[entries], np.repeat(np.arange(310), np.diff(laid.into[0])))

@@ -58,7 +58,7 @@ def test_each_step_is_that_of_the_interpreter_but_for_rounding(where):
         sums = (state.arriving["b"]["syn"] * quantum for state in (theirs, found))
         np.testing.assert_allclose(*sums, rtol=1e-5, atol=1e-6)
     assert spikes > 50
-    assert np.abs(exact.state.synapses["ab"]["w"] - plan.plastic[0].weights).mean() > 0.001
+    assert np.abs(exact.state.synapses["ab"]["w"] - plan.plastic[0].synapses.weights).mean() > 0.001
 
 
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
