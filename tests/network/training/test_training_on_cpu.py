@@ -509,3 +509,33 @@ def test_kernels_are_known_by_their_content(monkeypatch):
             events._compiled(title)
     assert list(found) == ["train_forward", "times_kernel", "outer_kernel"]
     assert not any(content.opaque or content.fleeting for content in found.values())
+
+
+def test_a_batch_that_does_not_fit_is_refused_before_it_runs(monkeypatch):
+    """Spikes, margins and potentials of all steps, of all samples, for the gradient; chunks store less."""
+    monkeypatch.setattr("brainevent.event.room._available", lambda: 10**8)
+    monkeypatch.setattr("brainevent.network.training.cpu.engine._compiled", refused)
+    cells = population("a", 2000, lif)
+    sim = be.Network([cells], dt=1.0).build(backend="numba")
+
+    def loss(keep, given, every=None):
+        params, record = {"a": {"keep": keep}}, "a.counts"
+        run = lambda x: be.simulate(sim, sim.state, params, 1000, {"a.syn": x}, record, checkpoint_every=every)[1]
+        return jax.vmap(run)(given)["a.counts"].sum()
+
+    slope, given = jax.jit(jax.grad(loss), static_argnums=2), jnp.zeros((12, 1000))
+    words = (
+        "simulate: what 1000 steps of 12 elements store for the gradient (a 288 MB) would take 288 MB, but the host "
+        "has 100 MB of memory left; 4 elements fit: call it for fewer steps, or fewer elements, at a time, or with "
+        "checkpoint_every="
+    )
+    with pytest.raises(MemoryError, match=re.escape(words)):
+        slope(0.9, given)
+    with pytest.raises(LookupError, match="compiled"):
+        slope(0.9, given, 100)
+    with pytest.raises(LookupError, match="compiled"):
+        slope(0.9, given[:4])
+
+
+def refused(target):
+    raise LookupError("it is compiled, so it fits")
