@@ -136,7 +136,8 @@ def simulate(
         NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; weights are
             NaN or infinite; sums in the state are too large; or JAX cannot trace the surrogate with a number.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
-            Within `jax.jit`, XLA says so when the program runs.
+            Within `jax.jit`, XLA says so when the program runs; but what native code on the CPU stores for a gradient
+            is checked when the program is compiled.
         RoundedWeightsWarning: A warning: weights were rounded by more than 2**-9 of their value; with `backend="jax"`
             those of the build that `params` do not replace.
         UnknownNameError: A population, parameter, projection or receptor does not exist.

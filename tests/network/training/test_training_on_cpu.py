@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import re
+import weakref
 from types import SimpleNamespace
 
 import jax
@@ -15,12 +16,14 @@ from jax import lax
 from trained_rules import adaptive, lif, synapse
 
 import brainevent as be
+import brainevent.backends.numba as numba_backend
 from brainevent import config
-from brainevent.errors import NetworkError
+from brainevent.errors import KernelCompilationError, NetworkError
 from brainevent.network.plan.plan import Synapses
 from brainevent.network.reference.products import late
 from brainevent.network.reference.quanta import dtypes_of_sums
 from brainevent.network.surrogate import fast_sigmoid
+from brainevent.network.training.cpu import events, on_kernels
 from brainevent.network.training.cpu.events import times
 from brainevent.network.training.words import training_in_words
 from brainevent.scalar.interpret import interpret
@@ -481,3 +484,57 @@ def test_products_of_many_spikes_are_sums_in_the_order_of_spikes(density):
             of_weights[neuron] += arrived[row]
     np.testing.assert_array_equal(sums, expected)
     np.testing.assert_array_equal(pull(jnp.asarray(arrived))[0], of_weights)
+
+
+def test_kernels_are_known_by_their_content(monkeypatch):
+    """Else each process would compile them again: a part without content gives them a name of this process only."""
+    found = {}
+
+    def compiled(name, title, content, compile_):
+        found[title] = content
+        raise KernelCompilationError("not here")
+
+    monkeypatch.setattr(events, "_compiled", events._compiled.__wrapped__)
+    monkeypatch.setattr(numba_backend, "_compiled", set())
+    monkeypatch.setattr(numba_backend, "address_of", compiled)
+    arguments = {"z0": ("float32", 3), "begin": ("uint32", 2), "w0": ("float32", 2), "out": ("float32", 3)}
+    kernel = on_kernels.kernel_of("train_forward", "def group(first, count, table):\n    pass\n", [], arguments)
+    arrays = [jax.ShapeDtypeStruct((1,) * n, dtype) for dtype, n in arguments.values()]
+    with pytest.raises(KernelCompilationError):
+        numba_backend.target_of(kernel, arrays[:-1], arrays[-1:])
+    for title in ("times_kernel", "outer_kernel"):
+        monkeypatch.setattr(numba_backend, "_names", weakref.WeakKeyDictionary())
+        with pytest.raises(KernelCompilationError):
+            events._compiled(title)
+    assert list(found) == ["train_forward", "times_kernel", "outer_kernel"]
+    assert not any(content.opaque or content.fleeting for content in found.values())
+
+
+def test_a_batch_that_does_not_fit_is_refused_before_it_runs(monkeypatch):
+    """Spikes, margins and potentials of all steps, of all samples, for the gradient; chunks store less."""
+    monkeypatch.setattr("brainevent.event.room._available", lambda: 10**8)
+    monkeypatch.setattr("brainevent.network.training.cpu.engine._compiled", refused)
+    cells = population("a", 2000, lif)
+    sim = be.Network([cells], dt=1.0).build(backend="numba")
+
+    def loss(keep, given, every=None):
+        params, record = {"a": {"keep": keep}}, "a.counts"
+        run = lambda x: be.simulate(sim, sim.state, params, 1000, {"a.syn": x}, record, checkpoint_every=every)[1]
+        return jax.vmap(run)(given)["a.counts"].sum()
+
+    slope, given = jax.jit(jax.grad(loss), static_argnums=2), jnp.zeros((12, 1000))
+    words = (
+        "simulate: what 1000 steps of 12 elements store for the gradient (a 288 MB) would take 288 MB, but the host "
+        "has 100 MB of memory left; 4 elements fit: call it for fewer steps, or fewer elements, at a time, or with "
+        "checkpoint_every="
+    )
+    with pytest.raises(MemoryError, match=re.escape(words)):
+        slope(0.9, given)
+    with pytest.raises(LookupError, match="compiled"):
+        slope(0.9, given, 100)
+    with pytest.raises(LookupError, match="compiled"):
+        slope(0.9, given[:4])
+
+
+def refused(target):
+    raise LookupError("it is compiled, so it fits")

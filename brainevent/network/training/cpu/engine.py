@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -15,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ...._compat import ShapedArray
+from ....event.room import check_host_room, in_bytes
 from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
@@ -56,7 +59,8 @@ class CpuLoops:
         return cells.outputs(steps)
 
     def forward(self, cells: Cells, steps: int, size: int, given: Mapping[str, Array]) -> dict[str, Array]:
-        """Run all steps of some samples."""
+        """Run all steps of some samples, if what they return fits in memory."""
+        _check_room(cells, steps, size)
         operands = _operands(cells, given)
         text = forward_text(cells, list(operands), _scalars(cells, operands))
         forms = tuple(cell.forward for cell in cells.cells)
@@ -76,6 +80,22 @@ class CpuLoops:
         text = backward_text(cells, list(operands), _scalars(cells, operands), wide)
         forms = tuple(cell.backward for cell in cells.cells)
         return _called("train_backward", text, forms, operands, cells.cotangents(steps), size, _in_place(cells))
+
+
+def _check_room(cells: Cells, steps: int, size: int) -> None:
+    """Raise `MemoryError` if the steps of all samples return more than fits: above all what the steps back read."""
+    of_each = {cell.population.name: 0 for cell in cells.cells}
+    for label, (shape, dtype) in cells.outputs(steps).items():
+        place = int(re.findall(r"\d+", label)[0])
+        of_each[cells.cells[place].population.name] += math.prod(shape) * np.dtype(dtype).itemsize
+    own, times = sum(of_each.values()), f" of {size} elements" if size > 1 else ""
+    parts = ", ".join(f"{name} {in_bytes(size * one)}" for name, one in of_each.items())
+    differentiated = any(cell.adjoint is not None for cell in cells.cells)
+    advice = "fewer steps, or fewer elements, at a time" + ", or with checkpoint_every=" * differentiated
+    kept = "store for the gradient" if differentiated else "compute"
+    each = own if size > 1 else 0
+    what = f"what {steps} steps{times} {kept} ({parts})"
+    check_host_room("simulate", what, size * own, f"call it for {advice}", each)
 
 
 def _in_place(cells: Cells) -> dict[str, str]:

@@ -15,7 +15,7 @@ from ....backends.numba import inner
 from ....backends.numba.floats import flush_floats, restore_floats
 from ....backends.numba.memory import array_at, word
 from ....backends.numba.side_by_side import side_by_side
-from ....backends.numba.vectors import address
+from ....backends.numba.vectors import address, byte_at
 from .on_loops import fill_row, list_ones, sum_rows
 
 __all__ = ["outer_kernel", "times_kernel"]
@@ -25,7 +25,7 @@ _ROWS = 2**18  # floats of rows that are added at a time: they stay in a cache
 _EVENTS = 2**16  # that are sorted at a time
 
 
-@inner
+@inner(later=True)
 def times_rows(spikes: Any, matrix: Any, delay: Any, first: Any, last: Any, out: Any) -> None:
     """Multiply some rows of spikes (samples, steps, sources) with a matrix: sums are those of `delay` steps before."""
     before, steps, sources, width = flush_floats(), spikes.shape[1], spikes.shape[2], matrix.shape[1]
@@ -45,7 +45,7 @@ def times_rows(spikes: Any, matrix: Any, delay: Any, first: Any, last: Any, out:
     restore_floats(before)
 
 
-@inner
+@inner(later=True)
 def add_events(count: Any, events: Any, starts: Any, rows: Any, arrived: Any, out: Any) -> None:
     """Add up rows of `arrived` by neurons; events are pairs (2, count) of a row and a neuron, in the order of rows."""
     neurons, width = out.shape[0], arrived.shape[1]
@@ -61,11 +61,11 @@ def add_events(count: Any, events: Any, starts: Any, rows: Any, arrived: Any, ou
     begin = np.int64(0)
     for neuron in range(neurons):
         end = np.int64(starts[neuron])
-        sum_rows(address(out[neuron]), address(arrived), width, address(rows[begin:end]), end - begin)
+        sum_rows(address(out[neuron]), address(arrived), width, address(rows) + 4 * begin, end - begin)
         begin = end
 
 
-@inner
+@inner(later=True)
 def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out: Any) -> None:
     """Add up, for some neurons, what arrived `delay` steps after those in which they spiked.
 
@@ -76,30 +76,30 @@ def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out
     size = max(_EVENTS, neurons)
     events, rows = np.empty((2, size), np.int32), np.empty(size, np.int32)
     places, starts = np.empty(neurons + 1, np.int32), np.empty(neurons + 1, np.int32)
-    flat, sums = arrived.reshape(arrived.shape[0] * steps, width), out[first:last]
+    flat = array_at(address(arrived), (arrived.shape[0] * steps, width), np.float32)
+    sums = array_at(address(out) + 4 * width * first, (neurons, width), np.float32)
     for neuron in range(neurons):
         fill_row(0, sums[neuron])
     count, begin = np.int64(0), np.int64(0)
     for row in range(spikes.shape[0] * steps):
-        sample, step = row // steps, row % steps
-        if step + delay >= steps:
+        if row % steps + delay >= steps:
             continue
         if count + neurons > size or (row - begin) * width >= _ROWS:
             add_events(count, events, starts, rows, flat, sums)
             count, begin = np.int64(0), np.int64(row)
-        of = spikes[sample, step, first:last]
-        found = list_ones(address(of), neurons, places)
+        of = address(spikes) + row * spikes.shape[2] + first
+        found = list_ones(of, neurons, places)
         for k in range(found):
             events[0, count + k] = row + delay
             events[1, count + k] = places[k]
-            if of[places[k]] > 1:
+            if byte_at(of + places[k]) > 1:
                 fill_row(np.nan, sums[places[k]])
         count += found
     add_events(count, events, starts, rows, flat, sums)
     restore_floats(before)
 
 
-@inner
+@inner(later=True)
 def times_part(number: Any, table: Any) -> None:
     """Multiply some rows of a network."""
     networks, samples, steps, sources, width = (
@@ -117,7 +117,7 @@ def times_part(number: Any, table: Any) -> None:
     times_rows(spikes[network], matrix[network], delay, rows * part // parts, rows * (part + 1) // parts, out[network])
 
 
-@inner
+@inner(later=True)
 def outer_part(number: Any, table: Any) -> None:
     """Add up for some neurons of a network."""
     networks, samples, steps, sources, width = (
@@ -136,7 +136,7 @@ def outer_part(number: Any, table: Any) -> None:
     outer_rows(spikes[network], arrived[network], delay, first, last, out[network])
 
 
-@inner
+@inner(later=True)
 def table_of(spikes: Any, other: Any, delay: Any, out: Any, parts: Any) -> Any:
     """Return what a part needs, as words."""
     table = np.empty(10, np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ....backends.numba import inner
 from ....backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
-from ....backends.numba.memory import array_at
+from ....backends.numba.memory import array_at, word
 from ....backends.numba.side_by_side import side_by_side
 from ....backends.numba.vectors import TALL, address
 from ....scalar.form import Form
@@ -34,6 +34,7 @@ _loop = inner(error_model="numpy", apart=True, flushes=HARDWARE_FLUSHES)
 _HELPERS: dict[str, Any] = {
     "np": np,
     "array_at": array_at,
+    "word": word,
     "flush_floats": flush_floats,
     "restore_floats": restore_floats,
     "address": address,
@@ -47,9 +48,8 @@ _HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse, "
 _HELPERS |= {"back_dense": back_dense, "back_sparse": back_sparse}
 # Threads get a table of words instead of arrays: it takes Numba a fraction of the time.
 _WHOLE = """
-def part(number, table_at):
-    table = array_at(table_at, {words} + 3, np.int64)
-    share, many, parts = table[{words}], table[{words} + 1], table[{words} + 2]
+def part(number, table):
+    share, many, parts = word(table, {words}), word(table, {words} + 1), word(table, {words} + 2)
     begin = number % parts * many
     group(number // parts * share + begin, min(many, share - begin), table)
 
@@ -66,7 +66,7 @@ def {name}({arguments}):
 """
 
 
-@inner
+@inner(later=True)
 def row(sample: Any, size: Any, array: Any) -> Any:
     """Return the row of a sample of `size`: samples that follow each other may share one."""
     rows = array.shape[0]
@@ -83,8 +83,9 @@ def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[st
     for label, (dtype, ndim) in arguments.items():
         filled.append(f"    table[{words}] = address({label})")
         filled += [f"    table[{words + 1 + axis}] = {label}.shape[{axis}]" for axis in range(ndim)]
-        shape = "".join(f"table[{words + 1 + axis}], " for axis in range(ndim))
-        arrays.append(f"    {label} = array_at(table[{words}], ({shape}), np.{'bool_' if dtype == 'bool' else dtype})")
+        shape = "".join(f"word(table, {words + 1 + axis}), " for axis in range(ndim))
+        element = "bool_" if dtype == "bool" else dtype
+        arrays.append(f"    {label} = array_at(word(table, {words}), ({shape}), np.{element})")
         words += 1 + ndim
     scope: dict[str, Any] = {**_HELPERS, "row": row}
     scope |= {f"be_{form}": function for form, function in compiled_forms(forms, inlined=True).items()}
@@ -103,6 +104,6 @@ def kernel_of(name: str, text: str, forms: Sequence[Form], arguments: Mapping[st
     exec(compile(f"{head}\n{own}\n{whole}", f"<{name}>", "exec"), scope)
     for loop in re.findall(r"^def ((?:step|back)\d+)\(", head, re.MULTILINE):
         scope[loop] = _loop(scope[loop])
-    scope["group"] = inner(scope["group"], error_model="numpy")
-    scope["part"] = inner(scope["part"], error_model="numpy")
+    scope["group"] = inner(scope["group"], error_model="numpy", later=True)
+    scope["part"] = inner(scope["part"], error_model="numpy", later=True)
     return numba.njit(error_model="numpy")(scope[name])

@@ -26,21 +26,21 @@ _one, _four, _most = add_multiples(1), add_multiples(4), add_multiples(TALL)
 _FEW = 4
 
 
-@inner
+@inner(later=True)
 def copy_row(row: Any, into: Any) -> None:
     """Copy a row to the begin of another one: Numba takes longer to compile an assignment of slices."""
     for k in range(row.size):
         into[k] = row[k]
 
 
-@inner
+@inner(later=True)
 def fill_row(value: Any, into: Any) -> None:
     """Set all elements of a row."""
     for k in range(into.size):
         into[k] = value
 
 
-@inner
+@inner(later=True)
 def list_ones(bytes_: Any, size: Any, places: Any) -> Any:
     """List which of some bytes at an address are not zero, ascending; return how many there are."""
     count, first = np.int64(0), np.int64(0)
@@ -60,13 +60,13 @@ def list_ones(bytes_: Any, size: Any, places: Any) -> Any:
     return count
 
 
-@inner
+@inner(later=True)
 def sum_rows(sums: Any, matrix: Any, width: Any, places: Any, count: Any) -> None:
     """Add rows of a matrix, at places, to sums, all given by addresses: one after another."""
     add_rows(sums, matrix, width, places, count)
 
 
-@inner
+@inner(later=True)
 def deliver_dense(weights: Any, delays: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
     """Add rows of neurons that spiked, of a matrix for each delay, to the sums of the steps in which they arrive."""
     for which in range(len(delays)):
@@ -81,7 +81,7 @@ def add_whole(row: Any, sums: Any) -> None:
         sums[k] += row[k]
 
 
-@inner
+@inner(later=True)
 def deliver_whole(weights: Any, delays: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
     """Do what `deliver_dense` does with int32 numbers."""
     for which in range(len(delays)):
@@ -90,7 +90,7 @@ def deliver_whole(weights: Any, delays: Any, found: Any, count: Any, turn: Any, 
             add_whole(weights[which, found[k]], sums)
 
 
-@inner
+@inner(later=True)
 def deliver_sparse(weights: Any, delays: Any, structure: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
     """Add the weights of the synapses of neurons that spiked to the sums of the steps in which they arrive."""
     starts, targets, which = structure
@@ -101,7 +101,7 @@ def deliver_sparse(weights: Any, delays: Any, structure: Any, found: Any, count:
             ring[row, targets[entry]] += weights[entry * stride]
 
 
-@inner
+@inner(later=True)
 def back_of_some(sums: Any, stride: Any, factors: Any, apart: Any, panel: Any, terms: Any, count: Any) -> None:
     """Add a panel of a product to the sums of some samples, all given by addresses."""
     done = np.int64(0)
@@ -119,7 +119,7 @@ def back_of_some(sums: Any, stride: Any, factors: Any, apart: Any, panel: Any, t
             done += 1
 
 
-@inner
+@inner(later=True)
 def back_dense(panels: Any, arrived: Any, sample: Any, count: Any, at: Any, out: Any) -> None:
     """Add to `out` (samples, sources) the products of a matrix with the cotangents of a step, of `count` samples.
 
@@ -132,7 +132,7 @@ def back_dense(panels: Any, arrived: Any, sample: Any, count: Any, at: Any, out:
         back_of_some(sums, out.shape[1], factors, apart, address(panels[k]), neurons, count)
 
 
-@inner
+@inner(later=True)
 def back_sparse(
     weights: Any, delays: Any, structure: Any, arrived: Any, sample: Any, count: Any, turn: Any, out: Any
 ) -> None:
