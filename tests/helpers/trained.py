@@ -120,29 +120,29 @@ def layer_of(rule, neurons, *, into="syn", delay=1, **how):
     return layers_of([(rule, neurons, how)], [] if into is None else [(0, 0, into, delay)])
 
 
-def layers_of(populations, links):
+def layers_of(populations, links, *, precise=False):
     """Return populations: a rule, neurons and more; and links between them by their places, a receptor and a delay."""
     receptors = [RULES[rule][1] for rule, *_ in populations]
     made = tuple(Link(a, b, receptors[b].index(into), delay) for a, b, into, delay in links)
     layers = []
     for place, (rule, neurons, how) in enumerate(populations):
         into = {link.into for link in made if link.target == place}
-        layers.append(_layer(rule, neurons, tuple(sorted(into)), f"p{place}", **how))
-    return Layers(tuple(layers), made)
+        layers.append(_layer(rule, neurons, tuple(sorted(into)), f"p{place}", rounded=not precise, **how))
+    return Layers(tuple(layers), made, precise)
 
 
-def _layer(rule, neurons, into, name, *, shown=(), wanted=None, surrogate=SURROGATE):
+def _layer(rule, neurons, into, name, *, rounded, shown=(), wanted=None, surrogate=SURROGATE):
     state, receptors, params = RULES[rule]
     traced = trace(rule, state, receptors, {key: np.ravel(value)[0] for key, value in params.items()})
     return Layer(
         traced,
-        adjoint_of(traced, surrogate, wanted, rounded=True, name=name),
+        adjoint_of(traced, surrogate, wanted, rounded=rounded, name=name),
         neurons,
         fed=tuple(range(len(receptors))),
         into=into,
         shown=tuple(list(state).index(name) for name in shown),
         per_neuron=tuple(isinstance(value, list) for value in params.values()),
-        rounded=True,
+        rounded=rounded,
     )
 
 

@@ -108,7 +108,14 @@ static void multiply(int (&sums)[4], const uint4& a, u32 b0, u32 b1) {
         }
     }
 }
-static void multiply(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
+static float float_of_wide(u32 pair) { return __uint_as_float(pair & 0xFFFF0000u); }
+static u32 upper_half(float x) {  // rounded to nearest, ties to even
+    const u32 bits = __float_as_uint(x);
+    return x != x ? 0x7FFFu : (bits + 0x7FFFu + (bits >> 16 & 1)) >> 16;
+}
+static u32 wide_halves_of(float low, float high) { return upper_half(low) | upper_half(high) << 16; }
+static float of_wide(u32 half) { return float_of_wide(half << 16); }
+template <float (*OF)(u32)> static void multiply_floats(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
     const Operands* all = shared_by_warp(Operands{{a.x, a.y, a.z, a.w}, {b0, b1}});
     const u32 lane = current % 32;
     for (u32 c = 0; c < 4; ++c) {
@@ -117,10 +124,14 @@ static void multiply(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
         for (u32 k = 0; k < 16; ++k) {
             const u32 left = all[row % 8 * 4 + k % 8 / 2].a[row / 8 + k / 8 * 2];
             const u32 right = all[column * 4 + k % 8 / 2].b[k / 8];
-            sum += (double)of_half(left >> k % 2 * 16 & 0xFFFF) * of_half(right >> k % 2 * 16 & 0xFFFF);
+            sum += (double)OF(left >> k % 2 * 16 & 0xFFFF) * OF(right >> k % 2 * 16 & 0xFFFF);
         }
         sums[c] = (float)sum;
     }
+}
+static void multiply(float (&sums)[4], const uint4& a, u32 b0, u32 b1) { multiply_floats<of_half>(sums, a, b0, b1); }
+static void multiply_wide(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
+    multiply_floats<of_wide>(sums, a, b0, b1);
 }
 static void load_rows(u32 (&words)[4], const void* row) {
     const void* const* rows = shared_by_warp(row);

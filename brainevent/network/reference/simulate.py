@@ -91,15 +91,16 @@ def simulate(
     then, as with `backend="jax"`. Populations whose spikes return to them, and all others with a state, run in native
     code, all steps forward in one call and all steps back in another, with the samples of `jax.vmap` side by side. On
     a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
-    too large for 16 bits become NaN. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward
-    mode and no second derivatives. Weights within a population that are not in `params` are constants of that code, and
-    their sums are as exact as in plain JAX; on a GPU they are if no weight is more than 16383 quanta, and none into the
-    same receptor is in `params`. Under `jax.vmap`, weights of several networks are stored once for each network. What
-    native code lacks runs in plain JAX: plastic synapses, populations of float64, those with couplings, rules without
-    an adjoint, such as those whose spikes have values, `spike_times`; on a GPU also populations that project to each
-    other or to themselves and are too large for a cluster of blocks. `Simulation.report` says which populations these
-    are, and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced
-    without a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
+    too large for 16 bits become NaN. With `jax.default_matmul_precision("highest")` adjoints have 16 bits and the range
+    of float32. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second
+    derivatives. Weights within a population that are not in `params` are constants of that code, and their sums are as
+    exact as in plain JAX; on a GPU they are if no weight is more than 16383 quanta, and none into the same receptor is
+    in `params`. Under `jax.vmap`, weights of several networks are stored once for each network. What native code lacks
+    runs in plain JAX: plastic synapses, populations of float64, those with couplings, rules without an adjoint, such as
+    those whose spikes have values, `spike_times`; on a GPU also populations that project to each other or to themselves
+    and are too large for a cluster of blocks. `Simulation.report` says which populations these are, and why. Take
+    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative,
+    and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself

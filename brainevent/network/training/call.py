@@ -64,6 +64,9 @@ class Engine(Protocol):
     def rounding(self, cells: Cells) -> str:
         """Say how weights, and numbers of the steps back, are rounded; nothing if they have all bits of float32."""
 
+    def as_asked(self) -> Engine:
+        """Return the engine in the precision of products that JAX is asked for when a program is traced."""
+
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
         """Multiply spikes (steps, sources) with a matrix (sources, neurons), in a way that JAX differentiates.
 

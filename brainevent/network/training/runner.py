@@ -38,13 +38,13 @@ class NativeRunner:
         if component.timeless or self.refusal(component):
             return run_component(component, given, steps)
         cells = cells_of(component, None)
-        return _ran(cells, given, run_steps(self.engine, cells, steps, _operands(cells, given, steps)))
+        return _ran(cells, given, run_steps(self.engine.as_asked(), cells, steps, _operands(cells, given, steps)))
 
     def refusal(self, component: Component, *, drawn: bool = True) -> str:
         """Say why a component runs in plain JAX; nothing if it runs natively. See `Engine.refusal` for `drawn`."""
         if isinstance(component.surrogate, SpikeTimes):
             return "derivatives by the times of spikes are computed in plain JAX"
-        return refusal(component) or self.engine.refusal(cells_of(component, None), drawn=drawn)
+        return refusal(component) or self.engine.as_asked().refusal(cells_of(component, None), drawn=drawn)
 
 
 def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:

@@ -49,5 +49,5 @@ def _said(runner: NativeRunner, component: Component) -> str:
     if why := runner.refusal(component, drawn=False):
         alike = all(one.delayed_alike for one in component.products)
         return f"plain JAX, because {why}" + ("" if alike else "; in native code if few of these delays occur")
-    rounding = runner.engine.rounding(cells_of(component, None))
+    rounding = runner.engine.as_asked().rounding(cells_of(component, None))
     return f"native code; {rounding}" if rounding else "native code"

@@ -99,6 +99,31 @@ def _compare(monkeypatch, sim, weights):
         np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
 
 
+@pytest.mark.thorough
+def test_products_with_more_digits_give_gradients_with_more_digits(monkeypatch):
+    """As JAX is asked for when the gradient is traced; the report says so."""
+    sim, weights = network()
+    xs = jnp.float32(np.random.default_rng(0).random((3, STEPS, 10)) < 0.4)
+
+    def gradients():
+        loss = loss_of(sim)
+        return jax.tree.leaves(jax.jit(jax.grad(lambda *given: loss(*given), (0, 1)))(weights, jnp.float32(0.9), xs))
+
+    with jax.default_matmul_precision("highest"):
+        expected = gradients()
+    runner = NativeRunner(GpuKernels(PretendGpu(2)))
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: runner)
+    fewer = gradients()
+    with jax.default_matmul_precision("highest"):
+        more = gradients()
+        assert "backward, they and adjoints have 16 bits" in training_in_words(sim.plan, runner)
+    assert ROUNDED in training_in_words(sim.plan, runner)
+    away = [[np.linalg.norm(x - y) / np.linalg.norm(y) for x, y in zip(found, expected, strict=True)]
+            for found in (fewer, more)]  # fmt: skip
+    assert max(away[1]) < 1e-5
+    assert sum(away[1]) < 0.1 * sum(away[0])
+
+
 def some(share, std, r):
     """Return a matrix with some synapses, of whole numbers of 2^-12."""
     return np.float32(np.round(r.normal(0, std, (40, 40)) * 4096) / 4096 * (r.random((40, 40)) < share))

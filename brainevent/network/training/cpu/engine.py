@@ -40,6 +40,10 @@ class CpuLoops:
     shares = True
     matrices = False
 
+    def as_asked(self) -> CpuLoops:
+        """Return the engine: it has one precision."""
+        return self
+
     def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
         """Say what these loops cannot run: nothing."""
         return ""

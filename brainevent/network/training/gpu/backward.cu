@@ -3,7 +3,8 @@
 //
 // In each step, a block multiplies its rows of weights with the cotangents of what arrived later at all neurons, in 16
 // bits. Then each thread runs the rule backward for its pairs of neurons, and the block sends what it
-// found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them.
+// found to the others of its cluster. Cotangents are multiplied by a power of two, such that 16 bits hold them. With two
+// PLANES, weights and cotangents are sums of two numbers of 16 bits with the range of float32.
 
 struct Backward {
     const void* kept[KEPT];           // (samples, steps, SAVED)
@@ -26,10 +27,10 @@ struct Backward {
 constexpr u32 PAIRS = SAMPLES * OWN / 2;
 constexpr u32 EACH = (PAIRS + THREADS - 1) / THREADS;  // pairs of a thread
 constexpr u32 ROWS = THREADS / (OWN / 2);              // samples between them
-constexpr u32 COUNT = PRODUCT ? DEPTH / 16 * TILES : 1;
+constexpr u32 COUNT = PRODUCT ? DEPTH / 16 * TILES * PLANES : 1;
 constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
 constexpr u32 ROW = (OWN + 8) * 2;                     // bytes of a sample, such that rows are in different banks
-constexpr u32 ONE_SUM = SAMPLES * ROW, SLICE = SUMS * ONE_SUM, SLOT = BLOCKS * SLICE;
+constexpr u32 PLANE = SAMPLES * ROW, ONE_SUM = PLANES * PLANE, SLICE = SUMS * ONE_SUM, SLOT = BLOCKS * SLICE;
 constexpr u32 ARRIVING = (MULTICAST ? BLOCKS : BLOCKS - 1) * SLICE;  // bytes in a step
 BE constexpr u32 words_of(u32 kept) { return HALVES >> kept & 1 ? 1 : 2; }  // of a pair
 BE constexpr u32 words_of_all() {
@@ -52,13 +53,22 @@ BE void multiply_pieces(float (&found)[CHAINS][TILES][GROUPS][4], const Weights<
         const unsigned char* column = slot + inner / OWN * SLICE + piece_sum(PIECE) * ONE_SUM + (inner % OWN + lane / 8 * 8) * 2;
         UNROLLED
         for (u32 group = 0; group < GROUPS; ++group) {
-            u32 words[4];
-            load_rows(words, column + (group * 8 + lane % 8) % SAMPLES * ROW);
+            u32 words[PLANES][4];
+            UNROLLED
+            for (u32 plane = 0; plane < PLANES; ++plane) load_rows(words[plane], column + plane * PLANE + (group * 8 + lane % 8) % SAMPLES * ROW);
             UNROLLED
             for (u32 half = 0; half < 2; ++half)
                 UNROLLED
-                for (u32 tile = 0; tile < TILES; ++tile)
-                    multiply(found[half % CHAINS][tile][group], vector_of(weights, (begin_of(PIECE) / 16 + k * 2 + half) * TILES + tile), words[half * 2], words[half * 2 + 1]);
+                for (u32 tile = 0; tile < TILES; ++tile) {
+                    const u32 high = ((begin_of(PIECE) / 16 + k * 2 + half) * TILES + tile) * PLANES;
+                    float(&sums)[4] = found[half % CHAINS][tile][group];
+                    if constexpr (PLANES == 1) multiply(sums, vector_of(weights, high), words[0][half * 2], words[0][half * 2 + 1]);
+                    else {  // the product of both lower planes is too small to matter
+                        multiply_wide(sums, vector_of(weights, high + 1), words[0][half * 2], words[0][half * 2 + 1]);
+                        multiply_wide(sums, vector_of(weights, high), words[1][half * 2], words[1][half * 2 + 1]);
+                        multiply_wide(sums, vector_of(weights, high), words[0][half * 2], words[0][half * 2 + 1]);
+                    }
+                }
         }
     }
     if constexpr (PIECE + 1 < PIECES) multiply_pieces<PIECE + 1>(found, weights, sent, turn, part, lane);
@@ -143,8 +153,8 @@ KERNEL(backward, Backward) {
         end_of_fetches();
     };
     // Write what arrives at a pair of neurons to the slice of this block.
-    auto put = [&](u32 j, u32 slot, u32 sum, u32 pair) {
-        const u32 within = sum * ONE_SUM + (begin_sample + j * ROWS) * ROW + own * 2;
+    auto put = [&](u32 j, u32 slot, u32 plane, u32 pair) {  // planes are those of all sums
+        const u32 within = plane * PLANE + (begin_sample + j * ROWS) * ROW + own * 2;
 #if CLUSTER > 1 && MULTICAST
         *(u32*)(p.scratch + (u64)((cluster * SLOTS + slot) * BLOCKS + block) * SLICE + within) = pair;
 #else
@@ -242,11 +252,18 @@ KERNEL(backward, Backward) {
                 if (sum_of(k) == SUMS) continue;
                 const float(&back)[2] = sent_back[sum_of(k)];
                 const float by = of_sum[sum_of(k)];
-                const u32 pair = SCALED ? halves_of(back[0] * by, back[1] * by) : halves_of(back[0], back[1]);
-                put(j, slot, sum_of(k), pair);
-                // What is returned has been rounded to what is sent, unless sums have scales of their own.
-                const float low = (SCALED ? back[0] : float_of(pair & 0xFFFFu)) * inverse;
-                const float high = (SCALED ? back[1] : float_of(pair >> 16)) * inverse;
+                u32 pair;
+                if constexpr (PLANES == 1) {
+                    pair = SCALED ? halves_of(back[0] * by, back[1] * by) : halves_of(back[0], back[1]);
+                    put(j, slot, sum_of(k), pair);
+                } else {
+                    pair = wide_halves_of(back[0] * by, back[1] * by);
+                    put(j, slot, sum_of(k) * 2, pair);
+                    put(j, slot, sum_of(k) * 2 + 1, wide_halves_of(back[0] * by - float_of_wide(pair << 16), back[1] * by - float_of_wide(pair)));
+                }
+                // What is returned has been rounded to what is sent, if it is sent as it is.
+                const float low = (SCALED || PLANES > 1 ? back[0] : float_of(pair & 0xFFFFu)) * inverse;
+                const float high = (SCALED || PLANES > 1 ? back[1] : float_of(pair >> 16)) * inverse;
                 float* const to = p.current[k] + row_of(j, t) * H + neuron;
                 if (H % 2 == 0 && is_real[1]) put_pair(to, low, high);
                 else {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -27,6 +27,8 @@ __all__ = ["GpuKernels"]
 
 Array = Any
 Arrays = Mapping[str, Array]
+# Of `jax.default_matmul_precision`: with these, GPUs multiply float32 with 11 digits or fewer.
+_FEWER_DIGITS = (None, "default", "fastest", "bfloat16", "tensorfloat32", "BF16_BF16_F32", "TF32_TF32_F32")
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
@@ -36,10 +38,12 @@ class GpuKernels:
 
     Forward, weights are rounded to 15 bits: whole numbers of the smallest power of two of which the largest weight is
     at most 16383. So sums are exact, and spikes are those of a network with these weights. Backward, adjoints and
-    weights have 11 bits, and sums those of float32; adjoints that are too large for 16 bits become NaN.
+    weights have 11 bits, and sums those of float32; adjoints that are too large for 16 bits become NaN. If the engine
+    is `precise`, both have 16 bits and the range of float32, and what the way back reads is not rounded.
     """
 
     device: Device | None = None
+    precise: bool = False
 
     title = "cuda"
     shares = False
@@ -49,8 +53,10 @@ class GpuKernels:
         """Say what the kernels cannot run; nothing if they can run it."""
         if not cells.products:
             return ""
-        made = [_largest(cells, cell) for cell in cells.cells]
-        if self._has_room(_layers(cells, made, drawn=False)) or (drawn and self._has_room(_layers(cells, made))):
+        made = [self._largest(cells, cell) for cell in cells.cells]
+        if self._has_room(self._layers(cells, made, drawn=False)):
+            return ""
+        if drawn and self._has_room(self._layers(cells, made)):
             return ""
         neurons = named([f"{cell.size} neurons of {cell.population.name}" for cell in cells.cells])
         return f"the weights of {_names(cells)}, for {neurons}{_delays(cells)}, are more than a cluster of blocks holds"
@@ -62,11 +68,15 @@ class GpuKernels:
     def rounding(self, cells: Cells) -> str:
         """Say how weights are rounded forward, and adjoints backward; nothing if they are not."""
         if not cells.products:
-            return "backward, stored margins have 11 bits"
-        return (
-            f"forward, the weights of {_names(cells)} are rounded to 15 bits of the largest, in two planes of s8, so "
-            "that sums are exact; backward, they, adjoints and stored margins have 11 bits"
-        )
+            return "" if self.precise else "backward, stored margins have 11 bits"
+        forward = f"forward, the weights of {_names(cells)} are rounded to 15 bits of the largest, in two planes of s8"
+        back = "they and adjoints have 16 bits" if self.precise else "they, adjoints and stored margins have 11 bits"
+        return f"{forward}, so that sums are exact; backward, {back}"
+
+    def as_asked(self) -> GpuKernels:
+        """Return the engine in the precision of products that JAX is asked for."""
+        asked = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
+        return replace(self, precise=asked not in _FEWER_DIGITS)
 
     @property
     def _device(self) -> Device:
@@ -81,7 +91,7 @@ class GpuKernels:
         found = {label: of for label, of in cells.outputs(steps).items() if label[0] != "r"}
         for cell in cells.cells:
             if cell.adjoint is not None:
-                kept, flags = residuals(_layer(cells, cell, [False] * len(cell.params), fed=()), steps)
+                kept, flags = residuals(self._layer(cells, cell, [False] * len(cell.params), fed=()), steps)
                 found |= {f"r{cell.place}_{k}": of for k, of in enumerate([*kept, *flags])}
         return found
 
@@ -109,9 +119,9 @@ class GpuKernels:
             currents = [_current(cell, keys[k], given, each) for k in fed]
             currents = currents or [jnp.zeros((size, steps, cell.size), np.float32)]
             states = [each(f"x{p}_{key}") for key in cell.states]
-            made.append(_layer(cells, cell, _own(cell, given), fed=fed or [0]))
+            made.append(self._layer(cells, cell, _own(cell, given), fed=fed or [0]))
             inputs.append(Given(currents, states, _params(cell, given), _random(cell, each)))
-        layers = _layers(cells, made)
+        layers = self._layers(cells, made)
         outputs, saved = forward(layers, self._device, inputs, _weights(cells, layers, given))
         found: dict[str, Array] = {}
         for cell, out, stored in zip(cells.cells, outputs, saved, strict=True):
@@ -130,7 +140,7 @@ class GpuKernels:
             p = cell.place
             shown = [key for key in cell.sampled if f"do{p}_{key}" in given]
             fed = range(len(cell.receptors))
-            layer = _layer(cells, cell, _own(cell, given), fed=fed, shown=shown, answered=f"dz{p}" in given)
+            layer = self._layer(cells, cell, _own(cell, given), fed=fed, shown=shown, answered=f"dz{p}" in given)
             count = len(layer.kept)
             stored = [each(f"r{p}_{k}") for k in range(count + len(layer.flags))]
             nothing = jnp.zeros((size, cell.size), np.float32)
@@ -139,7 +149,7 @@ class GpuKernels:
             made.append(layer)
             saved.append(Saved(stored[:count], stored[count:], _params(cell, given), _random(cell, each)))
             cotangents.append(Outputs(spikes, [each(f"do{p}_{key}") for key in shown], of_states))
-        layers = _layers(cells, made)
+        layers = self._layers(cells, made)
         found = backward(layers, self._device, saved, _weights(cells, layers, given), cotangents, steps)
         result: dict[str, Array] = {}
         for cell, one in zip(cells.cells, found, strict=True):
@@ -149,6 +159,58 @@ class GpuKernels:
                 pairs = zip(keys, arrays, strict=True)
                 result |= {f"d{name}{cell.place}_{key}": x for key, x in pairs if x is not None}
         return result
+
+    def _layers(self, cells: Cells, layers: Sequence[Layer], *, drawn: bool = True) -> Layers:
+        """Return the populations of a component; unless synapses are drawn, with all links that they may have."""
+        links = (
+            _link(cells, one, delay)
+            for one in cells.products
+            for delay in (one.delays if drawn or one.delayed_alike else range(one.about.delays[0], one.depth + 1))
+        )
+        return Layers(tuple(layers), tuple(dict.fromkeys(links)), self.precise)
+
+    def _layer(
+        self,
+        cells: Cells,
+        cell: Cell,
+        own: Collection[bool],
+        *,
+        fed: Collection[int],
+        shown: Collection[str] | None = None,
+        answered: bool = True,
+        adjoint: Adjoint | None = None,
+    ) -> Layer:
+        """Return a population of a component; its adjoint is that of the cell if none is given."""
+        states = list(cell.states)
+        arrived = {one.place for one in cells.products}
+        return Layer(
+            cell.population.rule,
+            self._adjoint(cell, cells) if adjoint is None else adjoint,
+            cell.size,
+            tuple(fed),
+            tuple(k for k, key in enumerate(cell.receptors) if (cell.population.name, key) in arrived),
+            tuple(states.index(key) for key in (cell.sampled if shown is None else shown)),
+            tuple(own),
+            answered,
+            rounded=not self.precise,
+        )
+
+    def _largest(self, cells: Cells, cell: Cell) -> Layer:
+        """Return a population for which kernels need most room: all is fed, differentiated and recorded."""
+        adjoint = self._adjoint_of(cell, cells, None)
+        own = [True] * len(cell.params)
+        return self._layer(cells, cell, own, fed=range(len(cell.receptors)), shown=cell.states, adjoint=adjoint)
+
+    def _adjoint(self, cell: Cell, cells: Cells) -> Adjoint:
+        """Return the forms of a cell for what is stored; without residuals if nothing is differentiated."""
+        if cell.adjoint is None:
+            nothing = Form(f"p{cell.place}_backward", (), (), ())
+            return Adjoint(cell.forward, nothing, (), Name("spike", "bool"), (), (), None, spiking=False)
+        return self._adjoint_of(cell, cells, cell.trained)
+
+    def _adjoint_of(self, cell: Cell, cells: Cells, trained: Collection[str] | None) -> Adjoint:
+        rule, name = cell.population.rule, f"p{cell.place}"
+        return adjoint_of(rule, cells.component.surrogate, trained, rounded=not self.precise, name=name)
 
 
 Run = Callable[[int, Arrays], dict[str, Array]]
@@ -227,16 +289,6 @@ def _link(cells: Cells, one: Product, delay: int) -> Link:
     return Link(cells.place(one.about.source), at, into, delay)
 
 
-def _layers(cells: Cells, layers: Sequence[Layer], *, drawn: bool = True) -> Layers:
-    """Return the populations of a component; unless synapses are drawn, with all links that they may have."""
-    links = (
-        _link(cells, one, delay)
-        for one in cells.products
-        for delay in (one.delays if drawn or one.delayed_alike else range(one.about.delays[0], one.depth + 1))
-    )
-    return Layers(tuple(layers), tuple(dict.fromkeys(links)))
-
-
 def _delays(cells: Cells) -> str:
     """Return in words which delays the synapses of a component have, if there are several."""
     first, last = (pick(one.about.delays[k] for one in cells.products) for k, pick in ((0, min), (1, max)))
@@ -259,45 +311,3 @@ def _random(cell: Cell, each: Callable[[str], Array]) -> Array | None:
     if not cell.population.rule.random:
         return None
     return jnp.concatenate([each("begin"), each(f"key{cell.place}")], -1)
-
-
-def _layer(
-    cells: Cells,
-    cell: Cell,
-    own: Collection[bool],
-    *,
-    fed: Collection[int],
-    shown: Collection[str] | None = None,
-    answered: bool = True,
-    adjoint: Adjoint | None = None,
-) -> Layer:
-    """Return a population of a component; its adjoint is that of the cell if none is given."""
-    states = list(cell.states)
-    arrived = {one.place for one in cells.products}
-    return Layer(
-        cell.population.rule,
-        _adjoint(cell, cells) if adjoint is None else adjoint,
-        cell.size,
-        tuple(fed),
-        tuple(k for k, key in enumerate(cell.receptors) if (cell.population.name, key) in arrived),
-        tuple(states.index(key) for key in (cell.sampled if shown is None else shown)),
-        tuple(own),
-        answered,
-        rounded=True,
-    )
-
-
-def _largest(cells: Cells, cell: Cell) -> Layer:
-    """Return a population for which kernels need most room: all is fed, differentiated and recorded."""
-    adjoint = adjoint_of(cell.population.rule, cells.component.surrogate, rounded=True, name=f"p{cell.place}")
-    own = [True] * len(cell.params)
-    return _layer(cells, cell, own, fed=range(len(cell.receptors)), shown=cell.states, adjoint=adjoint)
-
-
-def _adjoint(cell: Cell, cells: Cells) -> Adjoint:
-    """Return the forms of a cell for residuals that are rounded; without residuals if nothing is differentiated."""
-    if cell.adjoint is None:
-        nothing = Form(f"p{cell.place}_backward", (), (), ())
-        return Adjoint(cell.forward, nothing, (), Name("spike", "bool"), (), (), None, spiking=False)
-    surrogate, name = cells.component.surrogate, f"p{cell.place}"
-    return adjoint_of(cell.population.rule, surrogate, cell.trained, rounded=True, name=name)

@@ -120,10 +120,14 @@ class Layer:
 
 @dataclass(frozen=True)
 class Layers:
-    """Populations that run together: what the text of both kernels depends on, besides the shape."""
+    """Populations that run together: what the text of both kernels depends on, besides the shape.
+
+    If they are `precise`, products have more bits: see `Shape.planes`.
+    """
 
     layers: tuple[Layer, ...]
     links: tuple[Link, ...] = ()
+    precise: bool = False
 
     @property
     def has_product(self) -> bool:

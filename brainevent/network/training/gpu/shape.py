@@ -76,9 +76,13 @@ class Shape:
         of = self.samples * self.own
         return of // _THREADS if self.way == "forward" else -(-of // 2 // _THREADS)
 
+    def planes(self, layers: Layers) -> int:
+        """Return of how many numbers of few bits a weight is the sum: of 8 bits forward, of 16 backward."""
+        return 2 if self.way == "forward" or layers.precise else 1
+
     def slice_bytes(self, layers: Layers) -> int:
         """Return what a block sends backward in a step."""
-        return layers.sums * self.samples * (self.own + 8) * 2
+        return layers.sums * self.planes(layers) * self.samples * (self.own + 8) * 2
 
     def clusters(self, batch: int) -> int:
         """Return how many clusters own all samples."""
@@ -86,7 +90,8 @@ class Shape:
 
     def vectors(self, layers: Layers) -> int:
         """Return how many vectors of 16 bytes the weights of a thread are."""
-        return self.inner(layers) // self.parts // 16 * _TILES
+        steps = self.inner(layers) // self.parts // (32 if self.way == "forward" else 16)
+        return steps * _TILES * self.planes(layers)
 
     def fetched(self, layers: Layers) -> int:
         """Return how many words a thread reads from memory in a step, at most."""

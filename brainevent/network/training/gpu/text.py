@@ -129,6 +129,7 @@ def _shape(layers: Layers, shape: Shape) -> str:
         "AHEAD": shape.ahead,
         "DELAY": layers.delay,
         "SUMS": layers.sums,
+        "PLANES": shape.planes(layers),
         "PIECES": len(layers.pieces[shape.way]),
     }
     flags = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -88,7 +89,7 @@ def backward_weights(
 ) -> Array:
     """Return the weights of the forward step, times scales, as float16 [block, warp, step, tile, lane, element].
 
-    Rows are sources.
+    Rows are sources. Precise ones are sums of two planes: bfloat16 [block, warp, step, tile, plane, lane, element].
     """
     exact = [jnp.round(x / q) * q * scale for x, q, scale in zip(weights, quanta, scales, strict=True)]
     found = []
@@ -97,4 +98,8 @@ def backward_weights(
         # block, across, tile, row, lane; part, step, high, lane, element
         ordered = _piece(layers, shape, piece, exact).reshape(*sources, *targets)
         found.append(ordered.transpose(0, 5, 1, 6, 2, 4, 8, 7, 3, 9))
-    return jnp.concatenate(found, 3).astype(np.float16)
+    all_ = jnp.concatenate(found, 3)
+    if not layers.precise:
+        return all_.astype(np.float16)
+    high = jax.lax.reduce_precision(all_, 8, 7)  # XLA removes a conversion to bfloat16 and back
+    return jnp.stack([high, all_ - high], 5).astype(jnp.bfloat16)

@@ -27,6 +27,13 @@ BE float float_of(u32 half) {
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)half));
     return x;
 }
+// Two floats in 16 bits each with the exponent of float32: their upper halves.
+BE u32 wide_halves_of(float low, float high) {
+    u32 pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+BE float float_of_wide(u32 pair) { return __uint_as_float(pair & 0xFFFF0000u); }  // the upper one
 
 // ---- tensor cores: 16 rows of weights times 8 samples
 
@@ -37,6 +44,11 @@ BE void multiply(int (&sums)[4], const uint4& a, u32 b0, u32 b1) {
 }
 BE void multiply(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
+}
+BE void multiply_wide(float (&sums)[4], const uint4& a, u32 b0, u32 b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
                  : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
