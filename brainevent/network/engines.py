@@ -80,9 +80,19 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
         )
     check_dtype(plan.dtype, name)
     check_plastic([*plan.plastic_by_name], name)
+    _check_graded([one.name for one in plan.plastic if one.graded], name)
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def _check_graded(projections: Sequence[str], backend: str) -> None:
+    """Raise unless a backend delivers spikes with values through plastic synapses, if there are such projections."""
+    if projections and backend == "cuda":
+        raise NetworkError(
+            f"build: backend 'cuda' does not deliver values of spikes through plastic synapses, which those of "
+            f"{', '.join(projections)} are; pass backend='numba' or 'jax'"
+        )
 
 
 def beside(plan: Plan, backend: str) -> Engine:

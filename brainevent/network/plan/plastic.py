@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from .graded import largest_value
 from .plasticity import PlasticRules
 
-__all__ = ["SPIKE", "Past", "PlasticPlan", "pasts_of"]
+__all__ = ["SPIKE", "VALUE", "Past", "PlasticPlan", "pasts_of"]
 
-SPIKE = "spike"
+SPIKE, VALUE = "spike", "value"
 Array = Any
 
 
@@ -51,6 +52,11 @@ class PlasticPlan:
     def largest_weight(self) -> float:
         """The largest |weight| that there may be."""
         return self.rules.largest
+
+    @property
+    def graded(self) -> bool:
+        """Whether spikes of the source have values, which are delivered times the weight."""
+        return self.rules.value_range is not None
 
     @property
     def at_axon(self) -> bool:
@@ -109,12 +115,13 @@ class PlasticPlan:
         return np.concatenate([[0], np.cumsum(np.bincount(self.targets, minlength=self.sizes[1]))]), order
 
     def bound(self, quantum: np.floating[Any]) -> int:
-        """Return the largest |weight| as it is delivered, in quanta."""
+        """Return what a synapse delivers at most, in quanta: the largest |weight|, times the largest |value|."""
         dtype = quantum.dtype.type
-        return int(np.rint(dtype(self.largest_weight) * dtype(1 / quantum)))
+        most = dtype(self.largest_weight) * dtype(largest_value(self.rules.value_range))
+        return int(np.rint(most * dtype(1 / quantum)))
 
     def loads(self, quantum: np.floating[Any]) -> Array:
-        """Return the largest sums of |weight| into each target, in quanta: int64 (targets,)."""
+        """Return how much synapses deliver to each target at most, in quanta: int64 (targets,)."""
         return np.bincount(self.targets, minlength=self.sizes[1]).astype(np.int64) * self.bound(quantum)
 
     @property
@@ -126,17 +133,26 @@ class PlasticPlan:
 
 @dataclass(frozen=True)
 class Past:
-    """What is kept of the last steps of a population, and of how many: events, and states that travel with spikes."""
+    """What is kept of the last steps of a population, and of how many: events, states that travel with spikes, values.
+
+    `valued` says whether values of spikes are.
+    """
 
     rows: int
     events: tuple[str, ...]
     states: tuple[str, ...]
+    valued: bool = False
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of what is kept besides events, in a state of the network."""
+        return (*(f"state.{state}" for state in self.states), *[VALUE] * self.valued)
 
 
 def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:
     """Return what plastic projections need of past steps, by population: that which is on its way to synapses.
 
-    At the axon, these are spikes of sources and their states; at the dendrite, events of targets.
+    At the axon, these are spikes of sources, their values and states; at the dendrite, events of targets.
     """
     found: dict[str, Past] = {}
     for one in plastic:
@@ -147,5 +163,7 @@ def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:
         before = found.get(name, Past(0, (), ()))
         if needed:
             events, states = needed.union(before.events), states.union(before.states)
-            found[name] = Past(max(before.rows, one.largest_delay), tuple(sorted(events)), tuple(sorted(states)))
+            valued = before.valued or (one.at_axon and one.graded)
+            rows = max(before.rows, one.largest_delay)
+            found[name] = Past(rows, tuple(sorted(events)), tuple(sorted(states)), valued)
     return found

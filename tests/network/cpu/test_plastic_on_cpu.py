@@ -273,3 +273,9 @@ def test_no_synapses():
         engine = NumbaEngine(synapse_rules.plan_of(net, 1))
         assert not engine.state.synapses["ab"]["w"].size
         compare(engine, (20,), ALL)
+        in_jax = ReferenceEngine(engine.plan)
+        in_jax.run(20, ALL, {})
+        theirs = engine.state.traces["ab"]
+        assert any(trace.any() for trace in theirs.values())
+        for key, trace in in_jax.state.traces["ab"].items():
+            np.testing.assert_allclose(trace, theirs[key], rtol=1e-6, err_msg=key)
