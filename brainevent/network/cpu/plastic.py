@@ -15,6 +15,7 @@ from ...scalar.synapse import FACTOR, forms_of_synapses
 from ..pages import aligned, untouched
 from ..plan.plan import Plan, PopulationPlan, part_bounds
 from ..plan.plastic import SPIKE, VALUE, Past, PlasticPlan
+from ..plan.plastic import kept_of as kept_in
 from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState, initial_traces
@@ -39,22 +40,7 @@ def kept_of(plan: Plan) -> dict[str, Kept]:
 
 def needs_of(plan: Plan) -> dict[str, Past]:
     """Return what plastic synapses need, by population: also of the step that has just been, unlike `Plan.pasts`."""
-    events: dict[str, set[str]] = {}
-    states: dict[str, set[str]] = {}
-    for one in plan.plastic:
-        events.setdefault(one.source, set()).add(SPIKE)
-        states.setdefault(one.source, set()).update(state for _, state in one.rules.carried)
-        own = events.setdefault(one.target, set())
-        own.update(event for event, _ in one.rules.on_post)
-        if one.rules.post:
-            own.add(SPIKE)
-    found = {}
-    for p in plan.populations:
-        if events.get(p.name):
-            rows = plan.pasts[p.name].rows if p.name in plan.pasts else 0
-            graded = any(one.graded for one in plan.plastic if one.source == p.name)
-            found[p.name] = Past(rows, tuple(sorted(events[p.name])), tuple(sorted(states.get(p.name, ()))), graded)
-    return found
+    return kept_in(plan.plastic, plan.pasts)
 
 
 class Kept:

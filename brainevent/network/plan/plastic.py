@@ -13,7 +13,7 @@ import numpy as np
 from .graded import largest_value
 from .plasticity import PlasticRules
 
-__all__ = ["SPIKE", "VALUE", "Past", "PlasticPlan", "pasts_of"]
+__all__ = ["SPIKE", "VALUE", "Past", "PlasticPlan", "kept_of", "pasts_of"]
 
 SPIKE, VALUE = "spike", "value"
 Array = Any
@@ -147,6 +147,29 @@ class Past:
     def numbers(self) -> tuple[str, ...]:
         """The names of what is kept besides events, in a state of the network."""
         return (*(f"state.{state}" for state in self.states), *[VALUE] * self.valued)
+
+
+def kept_of(plastic: Iterable[PlasticPlan], pasts: Mapping[str, Past]) -> dict[str, Past]:
+    """Return what plastic projections need of a step that has just been, and of those before it, by population.
+
+    `pasts` are what `pasts_of` returned for them.
+    """
+    events: dict[str, set[str]] = {}
+    states: dict[str, set[str]] = {}
+    valued: set[str] = set()
+    for one in plastic:
+        events.setdefault(one.source, set()).add(SPIKE)
+        states.setdefault(one.source, set()).update(state for _, state in one.rules.carried)
+        valued.update([one.source] * one.graded)
+        own = events.setdefault(one.target, set())
+        own.update(event for event, _ in one.rules.on_post)
+        if one.rules.post:
+            own.add(SPIKE)
+    found = {}
+    for name in (name for name, own in events.items() if own):
+        rows, kept = pasts[name].rows if name in pasts else 0, states.get(name, ())
+        found[name] = Past(rows, tuple(sorted(events[name])), tuple(sorted(kept)), name in valued)
+    return found
 
 
 def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:

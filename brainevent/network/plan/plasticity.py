@@ -97,9 +97,7 @@ def plastic_rules(
         "params": dict.fromkeys(params, dtype),
     }
     bounds = _bounds(where, projection, dtype)
-    hints = {("pre", one): f"declare it: pre=dict({one}={one!r})" for one in states[source.name]}
-    hints |= {("params", one): f"declare it, with the same number: params=dict({one}=...)" for one in ("low", "high")}
-    hints |= {("post", one.text[2:]): _of_receptor(one.text[2:]) for one in rules[target.name].arriving}
+    hints = _hints(states[source.name], rules[target.name])
 
     def traced(rule: Any) -> TracedSynapseRule:
         try:
@@ -128,6 +126,14 @@ def plastic_rules(
     if _STEP not in given.params and not any(_STEP in rule.read["params"] for rule in used):
         return replace(found, params={name: value for name, value in params.items() if name != _STEP})
     return found
+
+
+def _hints(states: Names, target: TracedRule) -> dict[tuple[str, str], str]:
+    """Return what to do about names that a record does not have, given states of the source and the target's rule."""
+    hints = {("pre", one): f"declare it: pre=dict({one}={one!r})" for one in states}
+    hints |= {("params", one): f"declare it, with the same number: params=dict({one}=...)" for one in ("low", "high")}
+    hints |= {("post", one.text[2:]): _of_receptor(one.text[2:]) for one in target.arriving}
+    return hints
 
 
 def _of_receptor(name: str) -> str:

@@ -78,7 +78,7 @@ def test_other_weights_beside_plastic_ones():
         groups = (one.synapses["ab"], found.synapses["ab"]), (one.past["a"], found.past["a"])
         for theirs, ours in groups:
             equal({key: ours[key][k] for key in ours}, dict(theirs))
-    assert np.ptp(found.synapses["ab"]["w"], 0).max() > 0
+    assert np.ptp(found.neurons["b"]["u"], 0).max() > 0
 
 
 def test_a_rule_that_returns_nan_stops_no_program():
