@@ -88,7 +88,7 @@ def test_each_step_in_plain_jax_is_that_of_the_interpreter_but_for_rounding(wher
 
 
 def clocked(s, arriving, p):
-    return s.replace(n=s.n + 1), {"spike": s.n % 2 == 0, "value": p.worth}
+    return s.replace(n=s.n + 1, x=p.worth), {"spike": s.n % 2 == 0, "value": p.worth}
 
 
 def adding(s, arriving, p):
