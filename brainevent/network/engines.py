@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -55,7 +56,8 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
 
     Options are those of "cuda", `blocks`, `shared_bytes` and `clocks`; None is what suits.
     """
-    name = chosen_name(plan.dtype) if backend is None else backend
+    graded = [one.name for one in plan.plastic if one.graded]
+    name = chosen_name(plan.dtype, graded=bool(graded)) if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
@@ -67,9 +69,19 @@ def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engin
             f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
         )
     check_dtype(plan.dtype, name)
+    _check_graded(graded, name)
     room, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
+
+
+def _check_graded(projections: Sequence[str], backend: str) -> None:
+    """Raise unless a backend delivers spikes with values through plastic synapses, if there are such projections."""
+    if projections and backend == "cuda":
+        raise NetworkError(
+            f"build: backend 'cuda' does not deliver values of spikes through plastic synapses, which those of "
+            f"{', '.join(projections)} are; pass backend='numba' or 'jax'"
+        )
 
 
 def beside(plan: Plan, backend: str) -> Engine:
@@ -93,8 +105,13 @@ def measure_of(name: str) -> Measure | None:
     return measure
 
 
-def chosen_name(dtype: str = "float32") -> str:
-    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba"."""
+def chosen_name(dtype: str = "float32", *, graded: bool = False) -> str:
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba".
+
+    Networks in which spikes with values reach plastic synapses, `graded`, run on the CPU.
+    """
+    if graded:
+        return "numba"
     try:
         on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
         on_gpu = on_gpu and importlib.util.find_spec("cuda.bindings") is not None

@@ -115,12 +115,13 @@ class Interpreted:
             sent[p.name], events[p.name] = Sent(found.spike, found.value), found.events
         arriving = self.sent(sent)
         for one in self.plan.plastic:
-            steps[one.name].finish(neurons, events, arriving[one.target][one.receptor])
+            values = sent[one.source].values
+            steps[one.name].finish(neurons, events, arriving[one.target][one.receptor], values)
         self._faults = [step.fault for step in steps.values() if step.fault is not None]
         plastic = (
             {name: step.synapses for name, step in steps.items()},
             {name: step.traces for name, step in steps.items()},
-            next_past(self.plan, before.past, neurons, events),
+            next_past(self.plan, before.past, neurons, events, {name: one.values for name, one in sent.items()}),
         )
         return sent, NetworkState(np.uint32(self.step + 1), neurons, arriving, self.plan.quanta, *plastic)
 

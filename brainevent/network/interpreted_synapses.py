@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..scalar.interpret import interpret
-from ..scalar.synapse import DECAYED, DELIVERED, SPIKED, TracedSynapseRule, forms_of_synapses
+from ..scalar.synapse import DECAYED, DELIVERED, GRADED, SPIKED, TracedSynapseRule, forms_of_synapses
 from .plan.plan import Plan
-from .plan.plastic import SPIKE, PlasticPlan
+from .plan.plastic import SPIKE, VALUE, PlasticPlan
 from .plan.plasticity import TracePlan, called_by
 from .run.finite import SynapseFault
 from .state import NetworkState
@@ -53,17 +53,24 @@ class PlasticStep:
             carried = {state: past[f"state.{state}"] for _, state in self.plastic.rules.carried}
             carried = {state: rows[self.plastic.distinct - 1] for state, rows in carried.items()}
             reached = self._reached(spikes)
-            np.add.at(sums, self.targets[reached], self._delivered(reached))
+            values = past[VALUE][self.plastic.distinct - 1] if self.plastic.graded else None
+            np.add.at(sums, self.targets[reached], self._delivered(reached, values))
             self._on_pre(spikes, carried, reached, neurons[self.plastic.target])
 
-    def finish(self, neurons: Mapping[str, Arrays], events: Mapping[str, Arrays], sums: Array) -> None:
-        """Let all else act, given states and events of the step, and sums (rows, targets) from the next step on."""
+    def finish(
+        self, neurons: Mapping[str, Arrays], events: Mapping[str, Arrays], sums: Array, values: Array | None
+    ) -> None:
+        """Let all else act, given states and events of the step, and sums (rows, targets) from the next step on.
+
+        `values` are those of the spikes of the source, None if they have none.
+        """
         plastic, post = self.plastic, neurons[self.plastic.target]
         if not plastic.at_axon:
             spikes = events[plastic.source][SPIKE][None]
             carried = {state: neurons[plastic.source][state][None] for _, state in plastic.rules.carried}
             reached = self._reached(spikes)
-            np.add.at(sums, (self.delays[reached] - 1, self.targets[reached]), self._delivered(reached))
+            amounts = self._delivered(reached, None if values is None else values[None])
+            np.add.at(sums, (self.delays[reached] - 1, self.targets[reached]), amounts)
             self._on_pre(spikes, carried, reached, post)
         for event, rule in plastic.rules.on_post:
             acts = self._of_target(event, events)[self.post_row, self.targets]
@@ -84,10 +91,16 @@ class PlasticStep:
             return events[self.plastic.target][event][None]
         return self.past[self.plastic.target][event][self.plastic.distinct - 1]
 
-    def _delivered(self, reached: Array) -> Array:
+    def _delivered(self, reached: Array, values: Array | None) -> Array:
+        """Return what some synapses deliver, given the values of spikes, (rows, sources)."""
+        if not reached.size:
+            return 0
         quantum = self.plan.population(self.plastic.target).quanta[self.plastic.receptor]
-        per_unit = np.full(1, 1 / quantum, self.plan.dtype)
-        return interpret(self.forms[DELIVERED], [self.synapses["w"][reached], per_unit])[0] if reached.size else 0
+        w, per_unit = self.synapses["w"][reached], np.full(1, 1 / quantum, self.plan.dtype)
+        if values is None:
+            return interpret(self.forms[DELIVERED], [w, per_unit])[0]
+        of_spikes = values[self.pre_row[reached], self.sources[reached]]
+        return interpret(self.forms[GRADED], [w, of_spikes, per_unit])[0]
 
     def _on_pre(self, spikes: Array, carried: Arrays, reached: Array, post: Arrays) -> None:
         """Call the rule for spikes of the source, (rows, sources), and then let their traces take them."""
@@ -148,15 +161,23 @@ class PlasticStep:
 
 
 def next_past(
-    plan: Plan, past: Mapping[str, Arrays], neurons: Mapping[str, Arrays], events: Mapping[str, Arrays]
+    plan: Plan,
+    past: Mapping[str, Arrays],
+    neurons: Mapping[str, Arrays],
+    events: Mapping[str, Arrays],
+    values: Mapping[str, Array | None],
 ) -> dict[str, dict[str, Array]]:
-    """Return what is on its way to plastic synapses after a step, given states and events of it."""
+    """Return what is on its way to plastic synapses after a step, given states, events and values of spikes of it."""
     after: dict[str, dict[str, Array]] = {}
     for name, kept in plan.pasts.items():
         spikes = events[name][SPIKE]
         latest = {event: events[name][event] for event in kept.events}
         for state in kept.states:
-            values = neurons[name][state]
-            latest[f"state.{state}"] = np.where(spikes, values, values.dtype.type(0))
+            of_neurons = neurons[name][state]
+            latest[f"state.{state}"] = np.where(spikes, of_neurons, of_neurons.dtype.type(0))
+        if kept.valued:
+            of_spikes = values[name]
+            assert of_spikes is not None
+            latest[VALUE] = np.where(spikes, of_spikes, np.zeros((), plan.dtype))
         after[name] = {key: np.concatenate([rows[None], past[name][key][:-1]]) for key, rows in latest.items()}
     return after

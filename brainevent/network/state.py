@@ -12,7 +12,7 @@ import numpy as np
 
 from ..event.room import check_room
 from .plan.plan import Plan
-from .plan.plastic import PlasticPlan
+from .plan.plastic import VALUE, PlasticPlan
 
 __all__ = ["GROUPS", "NetworkState", "begun_state", "copied", "initial_state", "initial_traces", "like_state"]
 __all__ += ["whole_state"]
@@ -38,7 +38,8 @@ class NetworkState:
             it: (rows, sources), a row for each different delay if that is of the axon, else one. "post" and "post.NAME"
             are those of the target: (rows, targets), a row for each different delay if that is of the dendrite.
         past: By population, what of the last steps is on its way to plastic synapses: events by name, bool, and
-            "state.NAME", 0 where there was no spike: (rows, neurons). Row k is of k + 1 steps ago.
+            "state.NAME", and "value" of spikes that have values, 0 where there was no spike: (rows, neurons). Row k is
+            of k + 1 steps ago.
     """
 
     step: Array
@@ -124,10 +125,11 @@ def _no_past(plan: Plan, name: str) -> dict[str, Array]:
     past, population = plan.pasts[name], plan.population(name)
     size = past.rows * population.size
     what = f"spikes that are on their way to plastic synapses, for delays up to {past.rows} steps,"
-    check_room(f"population {name}", what, size * (len(past.events) + 4 * len(past.states)), on_host=True)
+    check_room(f"population {name}", what, size * (len(past.events) + 4 * len(past.numbers)), on_host=True)
     shape = past.rows, population.size
     events = {event: np.zeros(shape, bool) for event in past.events}
-    return events | {f"state.{state}": np.zeros(shape, population.state[state].dtype) for state in past.states}
+    states = {f"state.{state}": np.zeros(shape, population.state[state].dtype) for state in past.states}
+    return events | states | ({VALUE: np.zeros(shape, plan.dtype)} if past.valued else {})
 
 
 GROUPS = ("synapses", "traces", "past")  # of a state, besides those of networks without plastic synapses

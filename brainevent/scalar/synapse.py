@@ -20,8 +20,19 @@ from .lower import Lowering, form_of
 from .record import Record
 from .trace import Checked, shown_result
 
-__all__ = ["DECAYED", "DELIVERED", "FACTOR", "KINDS", "SCALED", "SPIKED", "TracedSynapseRule", "decayed", "delivered"]
-__all__ += ["forms_of_synapses", "synapse_function", "trace_synapse"]
+__all__ = [
+    "DECAYED",
+    "DELIVERED",
+    "FACTOR",
+    "GRADED",
+    "KINDS",
+    "SCALED",
+    "SPIKED",
+    "TracedSynapseRule",
+    "decayed",
+    "delivered",
+]
+__all__ += ["forms_of_synapses", "graded", "synapse_function", "trace_synapse"]
 
 Rule = Callable[..., Any]
 Groups = Mapping[str, Mapping[str, str]]
@@ -34,6 +45,7 @@ _DECLARED = {
     "params": "declare parameters in params=",
 }
 DECAYED, SPIKED, DELIVERED, FACTOR, SCALED = "decayed", "spiked", "delivered", "factor", "scaled"
+GRADED = "graded"
 
 
 def factor(steps: Any, rate: Any) -> Any:
@@ -61,6 +73,11 @@ def delivered(w: Any, per_unit: Any) -> Any:
     return lax.round(w * per_unit, lax.RoundingMethod.TO_NEAREST_EVEN).astype(np.int32)
 
 
+def graded(w: Any, value: Any, per_unit: Any) -> Any:
+    """Return how many quanta a weight times the value of a spike is."""
+    return delivered(w * value, per_unit)
+
+
 @functools.cache
 def forms_of_synapses(dtype: str = "float32") -> Mapping[str, Form]:
     """Return the forms of traces and of the delivery of a weight, by their names, whose floats are of a dtype."""
@@ -69,6 +86,7 @@ def forms_of_synapses(dtype: str = "float32") -> Mapping[str, Form]:
         DECAYED: form_of(DECAYED, decayed, (dtype, *step, dtype)),
         SPIKED: form_of(SPIKED, spiked, (dtype, *step, dtype, dtype)),
         DELIVERED: form_of(DELIVERED, delivered, (dtype, dtype)),
+        GRADED: form_of(GRADED, graded, (dtype, dtype, dtype)),
         FACTOR: form_of(FACTOR, factor, ("uint32", dtype)),
         SCALED: form_of(SCALED, scaled, (dtype, dtype)),
     }

@@ -340,8 +340,8 @@ MUTANTS = (
     Mutant(
         "plastic-weights-are-delivered-twice",
         "network/interpreted_synapses.py",
-        'return interpret(self.forms[DELIVERED], [self.synapses["w"][reached], per_unit])[0]',
-        'return 2 * interpret(self.forms[DELIVERED], [self.synapses["w"][reached], per_unit])[0]',
+        "return interpret(self.forms[DELIVERED], [w, per_unit])[0]",
+        "return 2 * interpret(self.forms[DELIVERED], [w, per_unit])[0]",
         ("test_plastic_interpreted",),
     ),
 )

@@ -11,7 +11,7 @@ from ...backends.numba import inner
 from ...backends.numba.memory import array_at, put, word
 from .tables import KEPT, LIST
 
-__all__ = ["count_of", "keep_spikes", "keep_state", "put_count", "spikes_of", "values_of"]
+__all__ = ["count_of", "keep_spikes", "keep_state", "keep_values", "put_count", "spikes_of", "values_of"]
 
 _compile = inner(error_model="numpy", later=True)
 
@@ -69,6 +69,16 @@ def keep_state(table, line, step, spikes, count):  # type: ignore[no-untyped-def
         kept_flags = array_at(narrow, size, np.uint8)
         for k in range(count):
             kept_flags[np.int64(spikes[k])] = flags[np.int64(spikes[k])]
+
+
+@_compile
+def keep_values(table, line, step, spikes, count, values):  # type: ignore[no-untyped-def]
+    """Keep the values of spikes as `keep_state` keeps states of their neurons."""
+    size = word(table, KEPT.size)
+    first = word(table, KEPT.values) + (step & word(line, LIST.mask)) * size * word(table, KEPT.itemsize)
+    kept = array_at(first, size, values.dtype)
+    for k in range(count):
+        kept[np.int64(spikes[k])] = values[k]
 
 
 def values_of(kind: Any) -> Any:

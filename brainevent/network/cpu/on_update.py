@@ -14,7 +14,7 @@ from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
 from ...backends.numba.memory import array_at, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms, flush
-from .on_lists import keep_spikes, keep_state, put_count, spikes_of, values_of
+from .on_lists import keep_spikes, keep_state, keep_values, put_count, spikes_of, values_of
 
 __all__ = ["compiled_update"]
 
@@ -120,6 +120,7 @@ def compiled_update(forms: Sequence[Form], text: str) -> Any:
         "count_events": count_events,
         "keep_spikes": keep_spikes,
         "keep_state": keep_state,
+        "keep_values": keep_values,
         "put_count": put_count,
     }
     for kind in (np.float32, np.float64):

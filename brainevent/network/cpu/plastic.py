@@ -14,7 +14,7 @@ from ...scalar.primitives import flushed
 from ...scalar.synapse import FACTOR, forms_of_synapses
 from ..pages import aligned, untouched
 from ..plan.plan import Plan, PopulationPlan, part_bounds
-from ..plan.plastic import SPIKE, Past, PlasticPlan
+from ..plan.plastic import SPIKE, VALUE, Past, PlasticPlan
 from ..plan.plastic import kept_of as kept_in
 from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
@@ -44,7 +44,7 @@ def needs_of(plan: Plan) -> dict[str, Past]:
 
 
 class Kept:
-    """Lists of the events of a population in the last steps, and states of neurons in the steps of their spikes."""
+    """Lists of the events of a population in the last steps, and states and values of spikes, by names in a state."""
 
     def __init__(self, population: PopulationPlan, needed: Past, plan: Plan):
         self.needed, self._past = needed, plan.pasts.get(population.name)
@@ -53,26 +53,29 @@ class Kept:
         self.lists = {event: SpikeLists(self.bounds, needed.rows + 2) for event in needed.events}
         slots = len(next(iter(self.lists.values())).counts[0])
         shape = slots, population.size
-        self.states = {state: untouched(shape, population.state[state].dtype) for state in needed.states}
+        self.numbers = {f"state.{name}": untouched(shape, population.state[name].dtype) for name in needed.states}
+        if needed.valued:
+            self.numbers[VALUE] = untouched(shape, plan.dtype)
         self._now: Mapping[str, Array] = {}
         self._tables: dict[str, Table] = {}
 
     @property
     def blank(self) -> list[Array]:
         """The arrays of which nothing is read but what the counts of lists say."""
-        return [*(spikes for lists in self.lists.values() for spikes in lists.spikes), *self.states.values()]
+        return [*(spikes for lists in self.lists.values() for spikes in lists.spikes), *self.numbers.values()]
 
     def read(self, states: Mapping[str, Array]) -> None:
         """Keep what is in these arrays, the states of the population."""
-        for name, values in self.states.items():
-            now = states[name]
-            words = {"state": address(now), "values": address(values), "size": now.size, "itemsize": now.itemsize}
+        for name, values in self.numbers.items():
+            now = None if name == VALUE else states[name.removeprefix("state.")]
+            at = 0 if now is None else address(now)
+            words = {"state": at, "values": address(values), "size": values.shape[1], "itemsize": values.itemsize}
             self._tables[name] = Table(KEPT._fields, words)
 
     def words(self, part: int) -> dict[str, int]:
         """Return what the text of an update needs."""
         found = {f"kept:{event}": address(lists.lines[part]) for event, lists in self.lists.items()}
-        return found | {f"kept_state:{name}": table.address for name, table in self._tables.items()}
+        return found | {f"kept_number:{name}": table.address for name, table in self._tables.items()}
 
     def past(self, step: int) -> dict[str, Array]:
         """Return what is on its way before a step, as in a `NetworkState`."""
@@ -83,10 +86,10 @@ class Kept:
         for event, where in found.items():
             for row in range(rows):
                 where[row, self._listed(event, step - 1 - row)] = True
-        for name in self._past.states:
-            values = self.states[name]
+        for name in self._past.numbers:
+            values = self.numbers[name]
             chosen = (step - 1 - np.arange(rows)) % len(values)
-            found[f"state.{name}"] = np.where(found[SPIKE], values[chosen], values.dtype.type(0))
+            found[name] = np.where(found[SPIKE], values[chosen], values.dtype.type(0))
         return found
 
     def load(self, past: Mapping[str, Array], step: int) -> None:
@@ -95,8 +98,8 @@ class Kept:
             lists.clear()
         for key, rows in past.items():
             for row, values in enumerate(np.asarray(rows)):
-                if key.startswith("state."):
-                    held = self.states[key.removeprefix("state.")]
+                if key in self.numbers:
+                    held = self.numbers[key]
                     held[(step - 1 - row) % len(held)] = values
                 else:
                     self._list(key, step - 1 - row, np.flatnonzero(values))
@@ -290,7 +293,9 @@ class PlasticArrays:
             words[f"factors:{key}"], words[f"count:{key}"] = address(factors), factors.size
         for name, state in plastic.rules.carried:
             words[f"carried:{name}"] = address(own[f"pre.{name}"])
-            words[f"kept:{state}"] = address(self._kept[plastic.source].states[state])
+            words[f"kept:{state}"] = address(self._kept[plastic.source].numbers[f"state.{state}"])
+        if plastic.graded:
+            words["values"] = address(self._kept[plastic.source].numbers[VALUE])
         if self._waiting is not None:
             words |= self._waiting.words(part)
         for word in words:

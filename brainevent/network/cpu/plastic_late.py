@@ -95,34 +95,42 @@ def late_of_source(writer: Writer) -> str:
 
 
 def _late_of_target(writer: Writer) -> str:
-    """Write a walk that lets what waits act on all synapses of `target`."""
+    """Write a walk that lets the first `oldest` events that wait at `target` act on its synapses.
+
+    Sources that have spiked since have seen to that already: of most synapses, only `seen` is read.
+    """
     body = [
-        f"last = {EVENTS} * target + np.int64(held[target])",
+        f"last = {EVENTS} * target + oldest",
         "for k in range(np.uint64(begin), np.uint64(end)):",
-        *(f"    {line}" for line in writer.entry()),
+        "    e = np.int64(entries[k])",
         "    source = np.int64(np.uint32(origins[k]))",
         f"    at = {writer.at_pre('source')}",
         "    since, span = seen[at], np.uint32(now - seen[at])",
-        f"    count = count_within(times, {EVENTS} * target, np.uint32(held[target]), since, span)",
+        f"    count = count_within(times, {EVENTS} * target, np.uint32(oldest), since, span)",
         "    for event in range(last - count, last):",
         *(f"        {line}" for line in _waited(writer)),
     ]
-    return writer.function("late_of_target", ["begin", "end", "target"], body)
+    return writer.function("late_of_target", ["begin", "end", "target", "oldest"], body)
 
 
 def wait(writer: Writer) -> list[str]:
-    """Return lines that let an event of `target` wait; if its place was the last one, all that waits acts."""
+    """Return lines that let an event of `target` wait; if its place was the last one, the older half acts."""
     ((_, rule),) = writer.rules.on_post
+    values = inputs_of(rule.form, "post_")
     return [
         f"event = {EVENTS} * target + np.int64(held[target])",
         "times[event] = now",
         *writer.values("post", rule.form, "there", "target"),
-        *(f"late_{name}[event] = x_post_{name}" for name in inputs_of(rule.form, "post_")),
+        *(f"late_{name}[event] = x_post_{name}" for name in values),
         "held[target] += np.uint8(1)",
         "if held[target] >= most[target]:",
         "    begin, end = into[target], into[target + 1]",
+        "    oldest = np.int64(most[target]) - np.int64(most[target]) // 2",
         f"    {_late_of_target(writer)}",
-        "    held[target] = np.uint8(0)",
+        "    held[target] -= np.uint8(oldest)",
+        f"    for event in range({EVENTS} * target, {EVENTS} * target + np.int64(held[target])):",
+        "        times[event] = times[event + oldest]",
+        *(f"        late_{name}[event] = late_{name}[event + oldest]" for name in values),
     ]
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..plan.plan import Plan, part_bounds
-from ..plan.plastic import SPIKE, PlasticPlan
+from ..plan.plastic import SPIKE, VALUE, PlasticPlan
 from ..state import NetworkState, initial_traces
 from .memory import Memory
 from .plastic import needs_of
@@ -42,9 +42,9 @@ def given_to(plan: Plan, plastic: Plastic, begin: Array) -> dict[str, Array]:
     """Return the operands of native code by name, for steps from `begin` on."""
     found: dict[str, Array] = {}
     for one in plan.plastic:
-        order = one.synapses.order
+        places = _places(one)
         for key, array in plastic["synapses"][one.name].items():
-            found[f"synapses {one.name}.{key}"] = array if isinstance(order, slice) else array[np.argsort(order)]
+            found[f"synapses {one.name}.{key}"] = array if places is None else array[places]
         found |= {f"trace {one.name}.{key}": array for key, array in plastic["traces"][one.name].items()}
         found |= {f"rule {one.name}.{key}": array for key, array in plastic["params"][one.name].items()}
         found[f"seen {one.name}"] = jnp.full(one.pre_rows * one.sizes[0], begin, np.uint32)
@@ -56,8 +56,7 @@ def given_to(plan: Plan, plastic: Plastic, begin: Array) -> dict[str, Array]:
                 lists, counts = _listed(past[event][:, low:high], low)
                 found[f"list {name}.{event}.{part}"] = _into(slots, at, lists)
                 found[f"count {name}.{event}.{part}"] = _into(slots, at, counts)
-        for state in (state for state in needed.states if f"state.{state}" in past):
-            found[f"kept {name}.{state}"] = _into(slots, at, past[f"state.{state}"])
+        found |= {f"kept {name}.{key}": _into(slots, at, past[key]) for key in needed.numbers if key in past}
     return found
 
 
@@ -74,9 +73,10 @@ def results_of(plan: Plan) -> dict[str, tuple[tuple[int, ...], Any]]:
             for part, (low, high) in enumerate(_bounds(plan, name)):
                 found[f"list after {name}.{event}.{part}"] = (slots, high - low + 1), np.int32
                 found[f"count after {name}.{event}.{part}"] = (slots, _HALVES), np.uint32
-        population = plan.population(name)
-        for state in past.states:
-            found[f"kept after {name}.{state}"] = (slots, population.size), population.state[state].dtype
+        for key in past.numbers:
+            state = plan.population(name).state.get(key.removeprefix("state."))
+            dtype = plan.dtype if key == VALUE or state is None else state.dtype
+            found[f"kept after {name}.{key}"] = (slots, plan.population(name).size), dtype
     return found
 
 
@@ -95,9 +95,9 @@ def after_run(plan: Plan, found: Mapping[str, Array], end: Array) -> dict[str, A
     for name, own in plan.pasts.items():
         at = _slots(end, own.rows, slots_of(needs[name].rows + 2))
         past[name] = {event: _events(plan, name, event, found, at) for event in own.events}
-        for state in own.states:
-            values = found[f"kept after {name}.{state}"][at]
-            past[name][f"state.{state}"] = jnp.where(past[name][SPIKE], values, values.dtype.type(0))
+        for key in own.numbers:
+            values = found[f"kept after {name}.{key}"][at]
+            past[name][key] = jnp.where(past[name][SPIKE], values, values.dtype.type(0))
     return {"synapses": synapses, "traces": traces, "past": past} if plan.plastic else {}
 
 
@@ -133,7 +133,17 @@ def _of_past(memory: Memory) -> _Copied:
             for part, (spikes, counts) in enumerate(zip(lists.spikes, lists.counts, strict=True)):
                 yield "list", f"{name}.{event}.{part}", spikes, True
                 yield "count", f"{name}.{event}.{part}", counts, True
-        yield from (("kept", f"{name}.{state}", values, True) for state, values in kept.states.items())
+        yield from (("kept", f"{name}.{key}", values, True) for key, values in kept.numbers.items())
+
+
+def _places(one: PlasticPlan) -> Array | None:
+    """Return the place in a state of each synapse of the plan; None if that is its own."""
+    order = one.synapses.order
+    if isinstance(order, slice):
+        return None
+    places = np.empty(one.entries, np.int32 if one.entries < 2**31 else np.int64)
+    places[order] = np.arange(one.entries)
+    return places
 
 
 def _as(dtype: str, arrays: Mapping[str, Any]) -> dict[str, Array]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...scalar.form import Form
-from ...scalar.synapse import DELIVERED, SPIKED, TracedSynapseRule
+from ...scalar.synapse import DELIVERED, GRADED, SPIKED, TracedSynapseRule
 from ..plan.plastic import SPIKE, PlasticPlan
 from .plastic_late import late_of_source, up_to_date, wait
 from .plastic_words import inputs_of
@@ -64,16 +64,16 @@ class _Steps(Writer):
 
     def of_spikes(self, delay: str, *, axon: bool, late: str = "") -> list[str]:
         """Return lines for all spikes of the source of step `step - delay`: they are delivered, and change synapses."""
-        rule = self.rules.on_pre
+        rule, value = self.rules.on_pre, ["value"] * self.plastic.graded
         deliver = self.function(
             "deliver",
-            ["begin", "end", "ring", "place", *([] if axon else ["mask", "ring_row", "step"]), "per_unit"],
+            ["begin", "end", "ring", "place", *([] if axon else ["mask", "ring_row", "step"]), "per_unit", *value],
             self._deliver(axon=axon),
         )
         inner = ["source = np.int64(spikes[k])", *(self.reached() if axon else ["at = source", ROW])]
-        inner += [*([late, "seen[at] = now"] if late else []), deliver]
-        for name, _ in self.rules.carried:
-            inner.append(f"pre_{name}[at] = kept_{name}[((step - {delay}) & (slots - 1)) * sources + source]")
+        sent = f"[((step - {delay}) & (slots - 1)) * sources + source]"
+        inner += [*([late, "seen[at] = now"] if late else []), *(f"{one} = values{sent}" for one in value), deliver]
+        inner += [f"pre_{name}[at] = kept_{name}{sent}" for name, _ in self.rules.carried]
         if rule is not None:
             inner += self.noted(self.of_source("on_pre", rule, stretch=True), 0)
         inner += self.spiked("pre", "at")
@@ -87,14 +87,15 @@ class _Steps(Writer):
         ]
 
     def _deliver(self, *, axon: bool) -> list[str]:
-        deliver = self.helper(DELIVERED)
+        deliver = self.helper(GRADED if self.plastic.graded else DELIVERED)
+        given = "weights[first + k], value, per_unit" if self.plastic.graded else "weights[first + k], per_unit"
         row = "0" if self.small.which is None else "np.int64(which[e])"
         later = f"place = ((step + distinct[{row}]) & mask) * ring_row"
         return [
             f"for first in range(np.uint64(begin), np.uint64(end), np.uint64({STRETCH})):",
             f"    many = min(np.uint64({STRETCH}), np.uint64(end) - first)",
             "    for k in range(many):",
-            f"        units[k] = {deliver}(weights[first + k], per_unit)",
+            f"        units[k] = {deliver}({given})",
             "    for k in range(many):",
             "        e = first + k",
             *([] if axon else [f"        {later}"]),

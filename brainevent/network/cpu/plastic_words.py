@@ -79,6 +79,7 @@ def words_of_plastic(plastic: PlasticPlan, late: Mapping[str, str] | None) -> tu
         words += [f"{kind}:{side}.{one.name}" for one in traces for kind in ("trace", "factors", "count", "constants")]
     for name, state in rules.carried:
         words += [f"carried:{name}", f"kept:{state}"]
+    words += ["values"] * plastic.graded
     words += [f"target:{name}" for name in read_of_target(plastic)]
     if late:
         words += [f"late:{name}" for name in late]

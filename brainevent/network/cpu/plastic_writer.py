@@ -65,6 +65,8 @@ class Writer:
             kind = _element(rules.dtypes[name])
             found[f"pre_{name}"] = (f"carried:{name}", rows["pre"], kind)
             found[f"kept_{name}"] = (f"kept:{state}", "slots * sources", kind)
+        if self.plastic.graded:
+            found["values"] = ("values", "slots * sources", f)
         notes = str(len(rules.all) * (1 + len(rules.states)))
         found |= {"found": ("found", notes, "int64"), "what": ("what", notes, f)}
         for name in read_of_target(self.plastic):

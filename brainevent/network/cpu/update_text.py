@@ -10,7 +10,7 @@ from typing import Any
 from ...scalar.form import Form, Name
 from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.plan import PopulationPlan
-from ..plan.plastic import SPIKE, Past
+from ..plan.plastic import SPIKE, VALUE, Past
 from .tables import UPDATE
 
 __all__ = ["BLOCK", "Update", "update_of"]
@@ -188,9 +188,10 @@ def _kept(block: _Block, kept: Past) -> tuple[list[str], list[str]]:
         before += [f"found_{event} = np.int64(0)", f"spikes_{event} = spikes_of({line}, step, size)"]
         block.prepared += [f"{flags}_at = {at}", f"{flags} = array_at({flags}_at, count, np.bool_)"]
         after.append(f"put_count({line}, step, found_{event})")
-    for state in kept.states:
-        table, line = block.place(f"kept_state:{state}")[0], block.place_of(f"kept:{SPIKE}")
-        after.append(f"keep_state({table}, {line}, step, spikes, found)")
+    for name in kept.numbers:
+        table, line = block.place(f"kept_number:{name}")[0], block.place_of(f"kept:{SPIKE}")
+        own = ("keep_values", ", listed") if name == VALUE else ("keep_state", "")
+        after.append(f"{own[0]}({table}, {line}, step, spikes, found{own[1]})")
     return before, after
 
 

@@ -174,7 +174,8 @@ class Network:
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        name = chosen_name(dtype) if backend is None else backend
+        graded = any(p.plasticity and p.source.value_range is not None for p in self.projections)
+        name = chosen_name(dtype, graded=graded) if backend is None else backend
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}

@@ -90,7 +90,8 @@ class Plasticity:
         high: The largest weight. It bounds the sums that neurons receive.
         delay_at: Where the delay of the projection is: "axon" or "dendrite". At the axon, what a spike of the source
             does to the synapse happens when it arrives. At the dendrite, it happens at once, its effect on the target
-            arrives after the delay, and spikes of the target reach the synapse after the delay.
+            arrives after the delay, and spikes of the target reach the synapse after the delay. Rules read the states
+            of the target as they are now, also for an event that took place a delay ago.
 
     Raises:
         NetworkError: Something is not of these kinds; low is above high; or there is no rule.
@@ -164,7 +165,7 @@ class Plasticity:
             if not isinstance(value, Values):
                 check_numbers(f"Plasticity: state {name}", value, "a number, values such as uniform(0, 1), or an array")
         for name, value in self.params.items():
-            given = plain(f"Plasticity: params {name}", value)
+            given = plain(f"Plasticity: params {name}", value, "ms" if name == "dt" else None)
             if not is_number(given) or not math.isfinite(given):
                 raise NetworkError(f"Plasticity: params {name} is {value!r}; pass a number, the same for all synapses")
             self.params[name] = float(np.asarray(given))  # type: ignore[index]

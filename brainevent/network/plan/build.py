@@ -305,7 +305,9 @@ class _Sums:
         receptor = plastic.target, plastic.receptor
         self._sums[receptor] = self._sums[receptor] + plastic.loads(self.quanta[receptor])
         self._plastic[receptor].append(plastic)
-        about = Bounded(plastic.name, plastic.largest_weight, plastic.largest_sum)
+        about = Bounded(plastic.name, plastic.largest_weight, plastic.largest_sum, plastic.rules.value_range)
+        if plastic.graded:
+            self.graded.add(receptor)
         where = f"projection {plastic.name}"
         if text := rounding_of_bounds(where, about, self.quanta[receptor], receptor, self.accepted):
             self._warn(plastic.name, text)

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .graded import largest_value
 from .loops import count_ends_at, index_targets, merge_parts
 from .plasticity import PlasticRules
 
-__all__ = ["SPIKE", "MadePlastic", "Past", "PlasticPlan", "PlasticSynapses", "kept_of", "pasts_of"]
+__all__ = ["SPIKE", "VALUE", "MadePlastic", "Past", "PlasticPlan", "PlasticSynapses", "kept_of", "pasts_of"]
 
-SPIKE = "spike"
+SPIKE, VALUE = "spike", "value"
 _ONE_ROW = np.zeros(0, np.uint8)  # places of delays, where they do not matter
 Array = Any
 
@@ -152,6 +153,11 @@ class PlasticPlan:
         return self.rules.largest
 
     @property
+    def graded(self) -> bool:
+        """Whether spikes of the source have values, which are delivered times the weight."""
+        return self.rules.value_range is not None
+
+    @property
     def at_axon(self) -> bool:
         """Whether the delay is that of the axon."""
         return self.rules.delay_at == "axon"
@@ -177,12 +183,13 @@ class PlasticPlan:
         return 1 if self.at_axon else self.largest_delay
 
     def bound(self, quantum: np.floating[Any]) -> int:
-        """Return the largest |weight| as it is delivered, in quanta."""
+        """Return what a synapse delivers at most, in quanta: the largest |weight|, times the largest |value|."""
         dtype = quantum.dtype.type
-        return int(np.rint(dtype(self.largest_weight) * dtype(1 / quantum)))
+        most = dtype(self.largest_weight) * dtype(largest_value(self.rules.value_range))
+        return int(np.rint(most * dtype(1 / quantum)))
 
     def loads(self, quantum: np.floating[Any]) -> Array:
-        """Return the largest sums of |weight| into each target, in quanta: int64 (targets,)."""
+        """Return how much synapses deliver to each target at most, in quanta: int64 (targets,)."""
         return self.degrees * self.bound(quantum)
 
     @property
@@ -207,11 +214,20 @@ class PlasticPlan:
 
 @dataclass(frozen=True)
 class Past:
-    """What is kept of the last steps of a population, and of how many: events, and states that travel with spikes."""
+    """What is kept of the last steps of a population, and of how many: events, states that travel with spikes, values.
+
+    `valued` says whether values of spikes are.
+    """
 
     rows: int
     events: tuple[str, ...]
     states: tuple[str, ...]
+    valued: bool = False
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The names of what is kept besides events, in a state of the network."""
+        return (*(f"state.{state}" for state in self.states), *[VALUE] * self.valued)
 
 
 def kept_of(plastic: Iterable[PlasticPlan], pasts: Mapping[str, Past]) -> dict[str, Past]:
@@ -221,24 +237,26 @@ def kept_of(plastic: Iterable[PlasticPlan], pasts: Mapping[str, Past]) -> dict[s
     """
     events: dict[str, set[str]] = {}
     states: dict[str, set[str]] = {}
+    valued: set[str] = set()
     for one in plastic:
         events.setdefault(one.source, set()).add(SPIKE)
         states.setdefault(one.source, set()).update(state for _, state in one.rules.carried)
+        valued.update([one.source] * one.graded)
         own = events.setdefault(one.target, set())
         own.update(event for event, _ in one.rules.on_post)
         if one.rules.post:
             own.add(SPIKE)
-    return {
-        name: Past(pasts[name].rows if name in pasts else 0, tuple(sorted(own)), tuple(sorted(states.get(name, ()))))
-        for name, own in events.items()
-        if own
-    }
+    found = {}
+    for name in (name for name, own in events.items() if own):
+        rows, kept = pasts[name].rows if name in pasts else 0, states.get(name, ())
+        found[name] = Past(rows, tuple(sorted(events[name])), tuple(sorted(kept)), name in valued)
+    return found
 
 
 def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:
     """Return what plastic projections need of past steps, by population: that which is on its way to synapses.
 
-    At the axon, these are spikes of sources and their states; at the dendrite, events of targets.
+    At the axon, these are spikes of sources, their values and states; at the dendrite, events of targets.
     """
     found: dict[str, Past] = {}
     for one in plastic:
@@ -249,5 +267,7 @@ def pasts_of(plastic: Iterable[PlasticPlan]) -> dict[str, Past]:
         before = found.get(name, Past(0, (), ()))
         if needed:
             events, states = needed.union(before.events), states.union(before.states)
-            found[name] = Past(max(before.rows, one.largest_delay), tuple(sorted(events)), tuple(sorted(states)))
+            valued = before.valued or (one.at_axon and one.graded)
+            rows = max(before.rows, one.largest_delay)
+            found[name] = Past(rows, tuple(sorted(events)), tuple(sorted(states)), valued)
     return found

@@ -44,7 +44,7 @@ Array = Any
 def bounded(wiring: Wiring, rules: PlasticRules) -> Bounded:
     """Return what is known of the weights of a plastic projection, whatever they become."""
     widest = dataclasses.replace(wiring, weights=np.array([rules.largest]))
-    return Bounded(wiring.name, rules.largest, widest.largest_sum if wiring.expected else 0.0)
+    return Bounded(wiring.name, rules.largest, widest.largest_sum if wiring.expected else 0.0, rules.value_range)
 
 
 def check_plastic(wiring: Wiring, rules: PlasticRules) -> None:

@@ -42,7 +42,8 @@ class PlasticRules:
     `on_post` are rules by events of the target, in the order in which they are called; `every` rules by numbers of
     steps, likewise. `carried` are the names by which rules read states of the source, with these states. `states` are
     those of a synapse, and `params` of the rules, in the dtype of the plan. What a rule returns is clipped to `bounds`
-    by its form. `delay_at` is "axon" or "dendrite".
+    by its form. `delay_at` is "axon" or "dendrite". `value_range` is that of spikes of the source, None if they have
+    no values.
     """
 
     on_pre: TracedSynapseRule | None
@@ -56,6 +57,7 @@ class PlasticRules:
     bounds: tuple[float, float]
     delay_at: str
     dtypes: Names = field(default_factory=dict)  # of `carried`, by the names that rules read
+    value_range: tuple[float, float] | None = None
 
     @property
     def all(self) -> list[tuple[str, TracedSynapseRule]]:
@@ -95,8 +97,7 @@ def plastic_rules(
         "params": dict.fromkeys(params, dtype),
     }
     bounds = _bounds(where, projection, dtype)
-    hints = {("pre", one): f"declare it: pre=dict({one}={one!r})" for one in states[source.name]}
-    hints |= {("post", one.text[2:]): _of_receptor(one.text[2:]) for one in rules[target.name].arriving}
+    hints = _hints(states[source.name], rules[target.name])
 
     def traced(rule: Any) -> TracedSynapseRule:
         try:
@@ -105,7 +106,7 @@ def plastic_rules(
             error.args = (f"{where}: {error}",)
             raise
 
-    _check_ends(where, given, source.name, target.name, rules)
+    _check_events(where, given, target.name, rules)
     found = PlasticRules(
         None if given.on_pre is None else traced(given.on_pre),
         tuple((event, traced(rule)) for event, rule in given.events),
@@ -118,12 +119,21 @@ def plastic_rules(
         bounds,
         given.delay_at,
         dtypes,
+        rules[source.name].value_range,
     )
     used = [rule for _, rule in found.all]
     _check_used(where, given, used)
     if _STEP not in given.params and not any(_STEP in rule.read["params"] for rule in used):
         return replace(found, params={name: value for name, value in params.items() if name != _STEP})
     return found
+
+
+def _hints(states: Names, target: TracedRule) -> dict[tuple[str, str], str]:
+    """Return what to do about names that a record does not have, given states of the source and the target's rule."""
+    hints = {("pre", one): f"declare it: pre=dict({one}={one!r})" for one in states}
+    hints |= {("params", one): f"declare it, with the same number: params=dict({one}=...)" for one in ("low", "high")}
+    hints |= {("post", one.text[2:]): _of_receptor(one.text[2:]) for one in target.arriving}
+    return hints
 
 
 def _of_receptor(name: str) -> str:
@@ -176,8 +186,8 @@ def _bounds(where: str, projection: Projection, dtype: str) -> tuple[float, floa
     return low, high
 
 
-def _check_ends(where: str, given: Plasticity, source: str, target: str, rules: Mapping[str, TracedRule]) -> None:
-    """Raise for events that the target does not have, and for spikes of the source that have values."""
+def _check_events(where: str, given: Plasticity, target: str, rules: Mapping[str, TracedRule]) -> None:
+    """Raise for events that the target does not have."""
     events = rules[target].events
     for event, _ in given.events:
         if event not in events:
@@ -185,11 +195,6 @@ def _check_ends(where: str, given: Plasticity, source: str, target: str, rules: 
                 f"{where}: on_post has the event {event!r}, which the rule of {target} does not return"
                 f"{did_you_mean(event, events)}; events: {', '.join(events)}"
             )
-    if rules[source].value:
-        raise NetworkError(
-            f"{where}: spikes of {source} have values, which plastic synapses do not deliver; return a bool from its "
-            "rule, or store the value in a state and read it in on_pre, by pre="
-        )
 
 
 def _steps(where: str, ms: float, dt: float) -> int:

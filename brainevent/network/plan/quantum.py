@@ -76,7 +76,7 @@ class Bounded:
     name: str
     largest_weight: float
     largest_sum: float
-    value_range: None = None
+    value_range: tuple[float, float] | None = None
 
 
 class RoundedWeightsWarning(UserWarning):
@@ -150,7 +150,9 @@ def choose_quantum(
     largest_sum = sum(w.largest_sum * largest_value(w.value_range) for w in wirings)
     largest = max((w.largest_weight for w in wirings), default=0.0)
     if plastic:
-        return _fine_quantum(wirings, largest_sum + sum(one.largest_sum for one in plastic), dtype)
+        return _fine_quantum(
+            wirings, largest_sum + sum(one.largest_sum * largest_value(one.value_range) for one in plastic), dtype
+        )
     quantum = _of_weights(wirings, largest, largest_sum, dtype)
     if largest_sum == 0 or all(w.value_range is None for w in wirings):
         return quantum
@@ -220,7 +222,7 @@ def rounding_of_bounds(
 
     None if they are not, or if the user gave the quantum of the receptor, which is then in `given`.
     """
-    largest, receptor = plastic.largest_weight, ".".join(place)
+    largest, receptor = plastic.largest_weight * largest_value(plastic.value_range), ".".join(place)
     if not plastic.largest_sum or largest >= _FINEST * float(quantum) or place in given:
         return None
     return (

@@ -183,7 +183,10 @@ class Weights:
         places = [k for k, p in enumerate(self.built.projections) if (p.target, p.receptor) == end]
         asked = {place: self._asked(place, replaced, what) for place in places}
         before = self.base.population(end[0]).quanta[end[1]]
-        plastic = [Bounded(p.name, p.largest_weight, p.largest_sum) for p in plastic_into(self.built, *end)]
+        plastic = [
+            Bounded(p.name, p.largest_weight, p.largest_sum, p.rules.value_range)
+            for p in plastic_into(self.built, *end)
+        ]
         if end in self.built.given:
             quantum = before
             check_given_quantum(

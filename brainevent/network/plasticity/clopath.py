@@ -51,7 +51,8 @@ def clopath(
     above theta_minus, the weight grows by `a_plus x (v - theta_plus) (v_plus - theta_minus)` per ms, where x is the
     trace of the source. The filters and both thresholds are those of the target, which announces such steps as the
     event "upstate"; only in them, its synapses are visited. The delay of the projection is that of the axon, because
-    rules read the potential of now. The defaults are those of Clopath et al. (2010) for visual cortex.
+    rules read the potential of now: at a dendrite they would be called a delay after the step whose potential counts.
+    The defaults are those of Clopath et al. (2010) for visual cortex.
 
     Args:
         a_plus: Amplitude of potentiation (1 / (ms mV mV)).

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..plan.plan import Plan
-from ..plan.plastic import SPIKE
+from ..plan.plastic import SPIKE, VALUE
 from ..state import NetworkState
 from .carried import Carried, brought
 from .delivery import Delivery, as_ring, emptied, in_order
@@ -101,7 +101,8 @@ class Program:
                     arriving[receptor] = arriving[receptor] + carried[place]
             own = carry.neurons[p.name], arriving, self.params[p.name], carry.step, self.keys[p.name]
             neurons[p.name], spikes[p.name], sent[p.name] = updated(p, *own, self.surrogate)
-            events[p.name] = {SPIKE: spikes[p.name], **events_of(p, self.plan.other_events[p.name], *own)}
+            others = events_of(p, self.plan.other_events[p.name], *own)
+            events[p.name] = {SPIKE: spikes[p.name], VALUE: sent[p.name], **others}
         for delivery in self.deliveries:
             s = delivery.synapses
             place = s.target, s.receptor
@@ -139,7 +140,7 @@ class Program:
             plastic = one.plastic
             params, place = self.params[plastic.name], (plastic.target, plastic.receptor)
             if not plastic.at_axon:
-                parts, sums = one.sent(parts, params, neurons, now, events[plastic.source][SPIKE])
+                parts, sums = one.sent(parts, params, neurons, now, events[plastic.source])
                 quantum = self.plan.population(plastic.target).quanta[plastic.receptor]
                 sums = sums if self.whole else sums / quantum
                 rows = (turn + plastic.distinct) % rings[place].shape[0]

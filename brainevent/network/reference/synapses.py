@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ...scalar.synapse import KINDS, TracedSynapseRule, decayed, delivered, synapse_function
+from ...scalar.synapse import KINDS, TracedSynapseRule, decayed, delivered, graded, synapse_function
 from ...scalar.trace import flat_rule
 from ..plan.plan import Plan, PopulationPlan
-from ..plan.plastic import SPIKE, PlasticPlan
+from ..plan.plastic import SPIKE, VALUE, PlasticPlan
 from ..plan.plasticity import TracePlan
 
 __all__ = ["PlasticParts", "PlasticSynapses", "events_of", "past_in_order", "past_rings", "plastic_synapses"]
@@ -66,17 +66,19 @@ class PlasticSynapses:
         """Let spikes that reach synapses at the axon in this step act; return what they deliver, (targets,)."""
         past = parts.past[self.plastic.source]
         spikes = self._row(past[SPIKE], turn)
+        values = self._row(past[VALUE], turn) if self.plastic.graded else None
         carried = {name: self._row(past[f"state.{state}"], turn) for name, state in self.plastic.rules.carried}
-        sums = self._amounts(parts, spikes)
+        sums = self._amounts(parts, spikes, values)
         return self._on_pre(parts, params, post, now, spikes, carried), self._added(sums)
 
     def sent(
-        self, parts: PlasticParts, params: Arrays, neurons: Trees, now: Array, spikes: Array
+        self, parts: PlasticParts, params: Arrays, neurons: Trees, now: Array, events: Arrays
     ) -> tuple[PlasticParts, Array]:
-        """Let spikes (sources,) of this step act at the dendrite; return what they deliver: (delays, targets)."""
+        """Let spikes of this step act at the dendrite; return what they deliver: (delays, targets)."""
+        spikes, values = events[SPIKE], events[VALUE][None] if self.plastic.graded else None
         source, target = self.plastic.source, self.plastic.target
         carried = {name: neurons[source][state][None] for name, state in self.plastic.rules.carried}
-        sums = self._amounts(parts, spikes[None])
+        sums = self._amounts(parts, spikes[None], values)
         rows = jnp.zeros((self.plastic.distinct.size, self.plastic.sizes[1]), sums.dtype)
         rows = rows.at[self._ends[3], self._ends[1]].add(sums)
         return self._on_pre(parts, params, neurons[target], now, spikes[None], carried), rows
@@ -107,14 +109,17 @@ class PlasticSynapses:
             return events[event][None]
         return self._row(parts.past[self.plastic.target][event], turn)
 
-    def _amounts(self, parts: PlasticParts, spikes: Array) -> Array:
-        """Return what each synapse delivers because of spikes (rows, sources)."""
+    def _amounts(self, parts: PlasticParts, spikes: Array, values: Array | None) -> Array:
+        """Return what each synapse delivers because of spikes (rows, sources), times their values if they have some."""
         source, _, row, _ = self._ends
         w, reached = parts.synapses[self.plastic.name]["w"], spikes[row, source]
+        sent = reached if values is None else values[row, source]
         if not self.whole:
-            return w * reached
+            return w * sent
         quantum = self.plan.population(self.plastic.target).quanta[self.plastic.receptor]
-        return delivered(w, np.asarray(1 / quantum, self.plan.dtype)) * (reached > 0).astype(np.int32)
+        per_unit = np.asarray(1 / quantum, self.plan.dtype)
+        amounts = delivered(w, per_unit) if values is None else graded(w, sent, per_unit)
+        return amounts * (reached > 0).astype(np.int32)
 
     def _added(self, amounts: Array) -> Array:
         return jnp.zeros(self.plastic.sizes[1], amounts.dtype).at[self._ends[1]].add(amounts)
@@ -184,8 +189,8 @@ class PlasticSynapses:
 
 
 def plastic_synapses(plan: Plan, *, whole: bool) -> list[PlasticSynapses]:
-    """Return the synapses of all plastic projections that have some."""
-    return [PlasticSynapses(plan, one, whole) for one in plan.plastic if one.entries]
+    """Return the synapses of all plastic projections."""
+    return [PlasticSynapses(plan, one, whole) for one in plan.plastic]
 
 
 def past_rings(plan: Plan, past: Trees) -> dict[str, dict[str, Array]]:
@@ -193,9 +198,8 @@ def past_rings(plan: Plan, past: Trees) -> dict[str, dict[str, Array]]:
     found: dict[str, dict[str, Array]] = {}
     for name, own in past.items():
         rings = {key: jnp.asarray(rows)[::-1] for key, rows in own.items()}
-        found[name] = {
-            key: ring if key.startswith("state.") else ring.astype(plan.dtype) for key, ring in rings.items()
-        }
+        numbers = plan.pasts[name].numbers
+        found[name] = {key: ring if key in numbers else ring.astype(plan.dtype) for key, ring in rings.items()}
     return found
 
 
@@ -203,14 +207,14 @@ def past_in_order(plan: Plan, rings: Trees, turn: Array) -> dict[str, dict[str, 
     """Return rings before a turn in the order of a state."""
     found: dict[str, dict[str, Array]] = {}
     for name, own in rings.items():
-        rows = plan.pasts[name].rows
+        rows, numbers = plan.pasts[name].rows, plan.pasts[name].numbers
         order = (turn - 1 - np.arange(rows)) % rows
-        found[name] = {key: ring[order] if key.startswith("state.") else ring[order] > 0 for key, ring in own.items()}
+        found[name] = {key: ring[order] if key in numbers else ring[order] > 0 for key, ring in own.items()}
     return found
 
 
 def updated_past(rings: Trees, neurons: Trees, events: Trees, turn: Array) -> dict[str, dict[str, Array]]:
-    """Return rings after a turn, in which there were these events (neurons,), as floats."""
+    """Return rings after a turn, in which there were these events and values (neurons,), as floats."""
     found: dict[str, dict[str, Array]] = {}
     for name, own in rings.items():
         latest = {}

@@ -20,7 +20,7 @@ from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import copied
 
-SAMPLES = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True), "v": Sample("b", "v", 1, np.arange(3))}
+SAMPLES = {"w": Sample("ab", "w", 3, np.arange(90, 0, -3), of_synapses=True), "v": Sample("b", "v", 1, np.arange(3))}
 WANTED = Wanted(("a", "b"), ("b",), ("a",), SAMPLES)
 # Events that wait for spikes of the source, which every other rule of `triplet` keeps from waiting.
 WAITING = {"on_post": {"upstate": lambda w, s, pre, post, p: (w + p.eta * pre.x, s.replace(e=post.v))}, "every": ()}
@@ -34,11 +34,9 @@ def simulation(where, delay, parts=1, **more):
 @pytest.mark.parametrize(
     ("where", "delay", "parts", "more"),
     [
-        ("axon", be.uniform(0.1, 0.9), 2, {}),
-        ("dendrite", be.uniform(0.1, 0.9), 3, {}),
-        ("axon", None, 1, WAITING),
         ("axon", be.uniform(0.1, 0.9), 2, WAITING),
-        ("dendrite", 0.3, 1, {}),
+        ("dendrite", be.uniform(0.1, 0.9), 3, {}),
+        ("axon", None, 1, {}),
     ],
 )
 def test_it_equals_the_interpreter(where, delay, parts, more):
@@ -46,11 +44,11 @@ def test_it_equals_the_interpreter(where, delay, parts, more):
     sim = simulation(where, delay, parts, **more)
     out = in_jax.compare(sim, [23, 1, 40], WANTED, params={"ab": {"eta": np.float32(0.05)}})
     assert out["b.spikes"].sum() > 20
-    assert np.ptp(out["w"][:, 0]) > 0
+    assert np.ptp(out["w"], 0).max() > 0
 
 
 def test_elements_of_a_batch_have_weights_and_parameters_of_their_own():
-    sim = simulation("axon", 0.3, 2, **WAITING)
+    sim = simulation("axon", be.uniform(0.1, 0.9), 2, **WAITING)
     begin = sim.state
     weights = np.stack([begin.synapses["ab"]["w"] * scale for scale in (0.5, 1, 0.25)])
     eta = np.float32([0.01, 0.1, 0.0])
@@ -72,7 +70,7 @@ def test_elements_of_a_batch_have_weights_and_parameters_of_their_own():
 
 def test_other_weights_beside_plastic_ones():
     """`vmap` over weights that do not change: the network is built for each, and plastic synapses are those given."""
-    sim = simulation("axon", be.uniform(0.1, 0.9), 2)
+    sim = simulation("axon", be.uniform(0.1, 0.9), 2, **WAITING)
     state, weights = sim.state, [np.float32(0.05), np.float32(0.2)]
     found = jax.vmap(lambda w: be.simulate(sim, state, {"fixed": w}, 50)[0])(np.stack(weights))
     for k, weight in enumerate(weights):
@@ -80,41 +78,20 @@ def test_other_weights_beside_plastic_ones():
         groups = (one.synapses["ab"], found.synapses["ab"]), (one.past["a"], found.past["a"])
         for theirs, ours in groups:
             equal({key: ours[key][k] for key in ours}, dict(theirs))
-    assert np.ptp(found.synapses["ab"]["w"], 0).max() > 0
-
-
-def test_derivatives_go_through_plain_jax():
-    """With the gradients of `backend="jax"`; a program that was traced without one raises."""
-    gradients = []
-    for backend in ("numba", "jax"):
-        sim = network(triplet("axon"), 0.3).build(seed=2, backend=backend)
-
-        def changed(eta, sim=sim):
-            return be.simulate(sim, sim.state, {"ab": {"eta": eta}}, 40)[0].synapses["ab"]["w"].sum()
-
-        gradients.append(jax.jit(jax.grad(changed))(0.03))
-        if backend == "numba":
-            with pytest.raises(NetworkError, match="no derivatives, since all its weights are known"):
-                jax.grad(jax.jit(changed))(0.03)
-    assert gradients[0] == pytest.approx(gradients[1], rel=1e-4)
-    assert gradients[0] != 0
+    assert np.ptp(found.neurons["b"]["u"], 0).max() > 0
 
 
 def test_a_rule_that_returns_nan_stops_no_program():
-    """Whether or not the network checks: the weights say so."""
-    nan = {"on_pre": lambda w, s, pre, post, p: w + 0 * jnp.sqrt(p.eta - 0.03 - post.y), **WAITING}
-    found = []
-    for checked in (False, True):
-        sim = network(triplet("axon", **nan), 0.3).build(seed=2, backend="numba", check_finite=checked)
-        after, _ = be.simulate(sim, sim.state, {}, 60)
-        found.append(np.isnan(after.synapses["ab"]["w"]))
-        assert after.step == 60
-    assert found[0].any()
-    assert np.array_equal(*found)
+    """Also where a run of the network checks for it: the weights say so."""
+    nan = be.Plasticity(on_pre=lambda w, s, pre, post, p: w + 0 * jnp.sqrt(0.5 - post.v), high=0.5)
+    sim = network(nan, 0.3).build(seed=2, backend="numba", check_finite=True)
+    after, _ = be.simulate(sim, sim.state, {}, 60)
+    assert after.step == 60
+    assert 0 < np.isnan(after.synapses["ab"]["w"]).mean() < 1
 
 
 def test_states_that_do_not_fit_raise():
-    sim = simulation("axon", 0.3)
+    sim = simulation("axon", be.uniform(0.1, 0.9), 2, **WAITING)
     short = dataclasses.replace(sim.state, synapses={"ab": {**sim.state.synapses["ab"], "w": np.zeros(3)}})
     with pytest.raises(ShapeError, match=r"state.synapses\['ab'\] has the shapes .*'w': \(3,\)"):
         be.simulate(sim, short, {}, 5)

@@ -16,10 +16,13 @@ from plastic_networks import ALL, mixed, network, triplet
 import brainevent as be
 from brainevent.errors import NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.cpu.plastic_words import decays_in
 from brainevent.network.cpu.tables import EVENTS
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.reference.engine import ReferenceEngine
 from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.scalar.interpret import interpret
+from brainevent.scalar.synapse import FACTOR, forms_of_synapses
 
 LONG = be.trace(20.0)
 
@@ -224,6 +227,32 @@ def test_a_prepared_run_takes_steps():
     equal(ours.state, theirs.state)
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_traces_that_decay_too_slowly_for_a_table(waits):
+    """Their factors are computed where steps are many; those of other traces are in tables until they are 0."""
+    slow, fast = be.trace(200.0), be.trace(0.3)
+    rules = be.Plasticity(
+        on_pre=lambda w, s, pre, post, p: w - 0.001 * post.y * (1 + post.z),
+        on_post=lambda w, s, pre, post, p: w + 0.001 * pre.x + 0.01 * pre.z,
+        every=() if waits else (1.0, lambda w, s, pre, post, p: w * (1 - 0.01 * pre.x)),
+        pre={"x": slow, "z": fast},
+        post={"y": slow, "z": fast},
+        high=0.5,
+    )
+    plan = synapse_rules.plan_of(network(rules, 0.3), 1)
+    (x, z), dtype = plan.plastic[0].rules.pre, "float32"
+    assert decays_in(x, dtype) is None
+    assert interpret(forms_of_synapses()[FACTOR], [np.uint32([decays_in(z, dtype)]), np.array([z.rate])])[0] == 0
+    engine = NumbaEngine(plan)
+    compare(engine, (30,), ALL)
+    late = dataclasses.replace(engine.state, step=np.uint32(40_000))  # spikes were long ago
+    theirs = Interpreted(plan)
+    for one in (engine, theirs):
+        one.load(late)
+        one.run(30, ALL, {})
+    equal(engine.state, theirs.state)
+
+
 def test_no_synapses():
     """A projection that drew none runs, at both places of delays."""
     for where in ("axon", "dendrite"):
@@ -231,3 +260,9 @@ def test_no_synapses():
         engine = NumbaEngine(synapse_rules.plan_of(net, 1))
         assert not engine.state.synapses["ab"]["w"].size
         compare(engine, (20,), ALL)
+        in_jax = ReferenceEngine(engine.plan)
+        in_jax.run(20, ALL, {})
+        theirs = engine.state.traces["ab"]
+        assert any(trace.any() for trace in theirs.values())
+        for key, trace in in_jax.state.traces["ab"].items():
+            np.testing.assert_allclose(trace, theirs[key], rtol=1e-6, err_msg=key)

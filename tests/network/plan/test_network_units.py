@@ -101,6 +101,10 @@ def test_the_time_step_is_in_ms_without_declaring_it():
     assert be.Network([timed], dt=0.1).build(backend="interpreted").run(1, "n.t")["n.t"][0, 0] == np.float32(0.1)
     with pytest.raises(NetworkError, match=r"population n: dt: has the unit mV; pass ms"):
         dataclasses.replace(rule, params={"dt": 0.1 * u.mV})
+    rules = {"on_pre": lambda w, s, pre, post, p: w * p.dt, "high": 1.0}
+    assert be.Plasticity(**rules, params={"dt": 100 * u.us}).params == {"dt": pytest.approx(0.1)}
+    with pytest.raises(NetworkError, match=r"Plasticity: params dt: has the unit mV; pass ms"):
+        be.Plasticity(**rules, params={"dt": 0.1 * u.mV})
 
 
 def test_a_quantity_of_an_integer_is_a_float():

@@ -154,6 +154,10 @@ WRONG = {
         {"on_post": lambda w, s, pre, post, p: w * p.eta},
         r"reads p\.eta, but params has no 'eta'; names: dt; declare parameters in params=",
     ),
+    "bound": (
+        {"on_post": lambda w, s, pre, post, p: w * (p.high - w)},
+        r"params has no 'high'.*; declare it, with the same number: params=dict\(high=\.\.\.\)",
+    ),
     "synapse": ({"on_post": lambda w, s, pre, post, p: (w, s.replace(c=1.0))}, r"synapse has no 'c'.*declare states"),
 }
 
@@ -256,16 +260,6 @@ def test_traces_that_are_none():
             be.trace(**wrong)
     with pytest.raises(NetworkError, match=r"projection a->b\.syn: plasticity is 3; pass Plasticity"):
         be.Projection(A, B, be.connect.prob(0.1), "syn", plasticity=3)
-
-
-def test_spikes_with_values_are_not_delivered():
-    def graded(s, arriving, p):
-        return s.replace(x=arriving.syn), {"spike": arriving.syn > 1, "value": arriving.syn}
-
-    cells = be.Population("cells", 3, graded, {"x": 0.0}, value_range=(0, 5))
-    projection = be.Projection(cells, B, be.connect.all_to_all(), "syn", plasticity=be.Plasticity(**STDP))
-    with pytest.raises(NetworkError, match=r"spikes of cells have values, which plastic synapses do not deliver"):
-        build_plan(be.Network([cells, B], [projection]), seed=1)
 
 
 def test_weights_that_do_not_fit():
