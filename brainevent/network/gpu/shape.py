@@ -240,9 +240,7 @@ def shape_of(
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists of spikes take, of the steps that are kept and one more of each block, and the values
-    of spikes behind them.
-    """
+    """Return how many words lists take: of the steps that are kept and one more, by block, and then values of spikes."""
     return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 

@@ -133,7 +133,7 @@ def at_once(s, arriving, p):
         (120, 2, SMALL, 0.1, 0),
         (1300, 1, SMALL, be.uniform(0.2, 0.5), 0),
         (40, 2, None, 0.7, 2),
-        (1300, 2, SMALL, be.uniform(0.8, 1.1), 2),
+        (2100, 2, SMALL, be.uniform(0.8, 1.1), 2),
     ],
 )
 def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay, lag):
