@@ -356,8 +356,8 @@ class _Writer:
         return before + k
 
     def texts(self) -> list[str]:
-        """Return all functions."""
-        found = [self.act(), self.settle(), self.reach(), *([self.gather()] if self.beside else []), self.walk()]
+        """Return all functions but `gather`, which calls those of other projections."""
+        found = [self.act(), self.settle(), self.reach(), self.walk()]
         found += [self.on_post(k) for k in range(len(self.rules.on_post))]
         found += [self.take_events()] * bool(self.rules.post)
         return found + [self.every(k) for k in range(len(self.rules.every))]
@@ -412,6 +412,7 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     for one in writers:
         next(other for other in writers if other.arrives_with(one)).beside.append(one)
     texts = [text for one in writers for text in one.texts()]
+    texts += [one.gather() for one in writers if one.beside]
     texts += [_by_projection(writers, "act", _SYNAPSES), _by_projection(writers, "settle", _SETTLED)]
     texts += _of_step(writers)
     forms = (
