@@ -441,11 +441,11 @@ def _lateness(plan: Plan, spare: int) -> tuple[int, int]:
     Together, they are at most the `spare` steps of the least delay of plastic synapses. Spikes of fixed synapses arrive
     later than packets are read. Values of spikes and what couplings read are kept for two steps.
     """
-    fenced = min(_MOST_FENCED, 1 << (spare.bit_length() - 1) >> 1) or 1
-    if plan.couplings or any(population.rule.value for population in plan.populations):
-        return 0, fenced
     fixed = min((p.delays[0] for p in plan.projections if p.entries), default=spare)
-    return max(0, min(_MOST_LAG, spare - fenced, fixed - 1)), fenced
+    lag = max(0, min(_MOST_LAG, spare - 1, fixed - 1))
+    if plan.couplings or any(population.rule.value for population in plan.populations):
+        lag = 0
+    return lag, min(_MOST_FENCED, 1 << (spare - lag).bit_length() - 1)
 
 
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
