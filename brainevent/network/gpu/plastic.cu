@@ -83,37 +83,43 @@ BE u64 word_of(const Net& net, u32 k) { return TABLE ? plastic_table[k] : fetch_
 BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
 template <class T> BE T* array_of(const Net& net, u32 k) { return (T*)word_of(net, k); }
 
-struct List {  // of events in the last steps: neurons by step and block, and how many there are
-    u32 *neurons, *counts, room, mask;
+struct List {  // of events in the last steps: by step and block, how many there are, and their neurons
+    u32 *lines, width, mask;
 };
 
 BE List list_of(const Net& net, u32 number) {
-    const u32 at = number * 4;
-    return {array_of<u32>(net, at), array_of<u32>(net, at + 1), (u32)word_of(net, at + 2), (u32)word_of(net, at + 3)};
+    const u32 at = number * 3;
+    return {array_of<u32>(net, at), (u32)word_of(net, at + 1), (u32)word_of(net, at + 2)};
 }
 
-BE u32 place_in_counts(const Net& net, const List& list, u32 step, u32 block) {
-    return (step & list.mask) * net.blocks + block;
+BE u32* line_of(const Net& net, const List& list, u32 step, u32 block) {
+    return list.lines + (u64)((step & list.mask) * net.blocks + block) * list.width;
 }
 
-BE u32 count_of(const Net& net, const List& list, u32 step, u32 block) {
-    return get_word(list.counts + place_in_counts(net, list, step, block));
+struct Line {  // the number of events in a step, and their neurons: the first ones come together
+    const u32* at;
+    uint4 first;
+};
+
+BE Line read_line(const Net& net, const List& list, u32 step, u32 block) {
+    const u32* const at = line_of(net, list, step, block);
+    return {at, get_four((const uint4*)at)};
 }
 
-BE u32* neurons_of(const Net& net, const List& list, u32 step, u32 block) {
-    return list.neurons + (u64)place_in_counts(net, list, step, block) * list.room;
+BE u32 neuron_of(const Line& line, u32 k) {
+    return k == 0 ? line.first.y : k == 1 ? line.first.z : k == 2 ? line.first.w : get_word(line.at + 1 + k);
 }
 
 BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
     const u32 at = next_in_block(&plastic_desk.listed[t & 1][number]);
-    put_word(neurons_of(net, list_of(net, number), t, block) + at, neuron);
+    put_word(line_of(net, list_of(net, number), t, block) + 1 + at, neuron);
     if (at < OWN) plastic_desk.own[t & 1][number][at] = neuron;
 }
 
 // A neuron of this block that had an event in this step.
 BE u32 own_neuron(const Net& net, u32 number, u32 k, u32 block, u32 t) {
     if (USUALLY(k < OWN)) return plastic_desk.own[t & 1][number][k];
-    return get_word(neurons_of(net, list_of(net, number), t, block) + k);
+    return get_word(line_of(net, list_of(net, number), t, block) + 1 + k);
 }
 
 BE void fence_lanes() {
@@ -128,8 +134,7 @@ BE void release_lists(const Net& net, u32 block, u32 t) {
     LANES_DO
         NOT_UNROLLED
         for (u32 k = lane; k < LISTS; k += 32) {
-            const List list = list_of(net, k);
-            put_word(list.counts + place_in_counts(net, list, t, block), plastic_desk.listed[t & 1][k]);
+            put_word(line_of(net, list_of(net, k), t, block), plastic_desk.listed[t & 1][k]);
             plastic_desk.listed[~t & 1][k] = 0;  // for the next step
         }
     LANES_END

@@ -98,7 +98,7 @@ class Plastic:
     def nbytes(self) -> int:
         """How much memory all takes."""
         memories = [*(m for own in (*self._arrays.values(), *self._traces.values()) for m in own.values())]
-        memories += [*(m for pair in self._lists.values() for m in pair), *self._kept.values(), self._table]
+        memories += [*self._lists.values(), *self._kept.values(), self._table]
         return sum(memory.nbytes for memory in memories)
 
     @property
@@ -122,9 +122,8 @@ class Plastic:
 
     def _entries(self) -> Iterator[tuple[tuple[str, ...], int]]:
         """Yield the words of the table by name."""
-        for one, (neurons, counts) in self._lists.items():
-            fields = {"neurons": neurons.address, "counts": counts.address}
-            fields |= {"room": self._room(one[0]), "mask": self._slots(one[0]) - 1}
+        for one, lines in self._lists.items():
+            fields = {"lines": lines.address, "width": self._width(one[0]), "mask": self._slots(one[0]) - 1}
             yield from ((("list", *one, field), value) for field, value in fields.items())
         for one, memory in self._kept.items():
             yield ("kept", *one), memory.address
@@ -183,20 +182,16 @@ class Plastic:
         """Return how many steps a list has: a power of two, so that numbers of steps may wrap."""
         return 1 << (self.words.kept[population].rows + self.text.lag + _AHEAD - 1).bit_length()
 
-    def _room(self, population: str) -> int:
-        """Return how many neurons of a population a block has at most."""
-        return -(-self.plan.population(population).size // self.partition.blocks)
+    def _width(self, population: str) -> int:
+        """Return how many words a line has: the number of neurons, and those of a block, which are four and four."""
+        return 4 * (-(-self.plan.population(population).size // self.partition.blocks) // 4 + 1)
 
-    def _list(self, population: str, event: str) -> tuple[Memory, Memory]:
-        lines = self._slots(population) * self.partition.blocks
-        what = f"lists of {event} of {population}"
-        return self.device.memory(4 * lines * self._room(population), what), cleared(self.device, 4 * lines, what)
+    def _shape(self, population: str) -> tuple[int, int, int]:
+        """Return how many steps, blocks and words a list has."""
+        return self._slots(population), self.partition.blocks, self._width(population)
 
-    def _counts_of(self, one: tuple[str, str]) -> tuple[Array, Array]:
-        """Return the neurons of a list and their numbers, by step and block."""
-        blocks, slots, room = self.partition.blocks, self._slots(one[0]), self._room(one[0])
-        neurons, counts = self._lists[one]
-        return neurons.download(np.uint32, (slots, blocks, room)), counts.download(np.uint32, (slots, blocks))
+    def _list(self, population: str, event: str) -> Memory:
+        return cleared(self.device, 4 * math.prod(self._shape(population)), f"lists of {event} of {population}")
 
     def _past(self, name: str, step: int) -> dict[str, Array]:
         """Return what is on its way from a population before a step."""
@@ -204,7 +199,8 @@ class Plastic:
         at = [(step - 1 - row) % self._slots(name) for row in range(past.rows)]
         found: dict[str, Array] = {}
         for event in past.events:
-            neurons, counts = self._counts_of((name, event))
+            lines = self._lists[name, event].download(np.uint32, self._shape(name))
+            neurons, counts = lines[..., 1:], lines[..., 0]
             found[event] = np.zeros((past.rows, size), bool)
             for row, slot in enumerate(at):
                 listed = np.arange(neurons.shape[2]) < counts[slot][:, None]
@@ -217,18 +213,18 @@ class Plastic:
 
     def _write_past(self, name: str, past: Mapping[str, Array], step: int) -> None:
         """Go on with what is on its way from a population before a step."""
-        blocks, slots, room = self.partition.blocks, self._slots(name), self._room(name)
+        slots, blocks, _ = self._shape(name)
         owners = (np.arange(self.plan.population(name).size) + self.partition.begins[name]) % blocks
         for event in self.words.kept[name].events:
-            neurons, counts = np.zeros((slots, blocks, room), np.uint32), np.zeros((slots, blocks), np.uint32)
+            lines = np.zeros(self._shape(name), np.uint32)
+            neurons, counts = lines[..., 1:], lines[..., 0]
             for row, spikes in enumerate(np.asarray(past[event]) if event in past else ()):
                 slot, chosen = (step - 1 - row) % slots, np.flatnonzero(spikes)
                 chosen = chosen[np.argsort(owners[chosen], kind="stable")]
                 counts[slot] = np.bincount(owners[chosen], minlength=blocks)
                 before = np.cumsum(counts[slot], dtype=np.int64) - counts[slot]
                 neurons[slot, owners[chosen], np.arange(chosen.size) - before[owners[chosen]]] = chosen
-            for memory, array in zip(self._lists[name, event], (neurons, counts), strict=True):
-                memory.upload(array)
+            self._lists[name, event].upload(lines)
         for state in self.words.kept[name].states:
             words = np.zeros((slots, self.plan.population(name).size), np.uint32)
             for row, values in enumerate(np.asarray(past[f"state.{state}"]) if f"state.{state}" in past else ()):

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ...scalar.form import Form
 from ...scalar.synapse import DECAYED, DELIVERED, SPIKED, TracedSynapseRule, forms_of_synapses
 from ..plan.plan import Plan
@@ -21,6 +23,7 @@ _SYNAPSES = "const Net& net, const Ring& ring, const Reached& spike, u32 block, 
 _SETTLED = "const Net& net, const Reached& spike, u32 block, u32 t"
 _OF_BLOCK = "const Net& net, const Ring& ring, u32 block, u32 t"
 _OF_STEP = "const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t"
+_OF_SPIKE = "const Net& net, u32 source, u32 row, u32 block, u32 t"
 _OF_THREAD = "const Net& net, const Ring& ring, u32 block, u32 tid, u32 t"
 
 
@@ -30,6 +33,7 @@ class _Writer:
     def __init__(self, number: int, plan: Plan, plastic: PlasticPlan, layout: PlasticLayout, words: PlasticWords):
         self.number, self.plan, self.plastic, self.layout, self.words = number, plan, plastic, layout, words
         self.rules, self.forms = plastic.rules, list[Form]()
+        self.beside = list[_Writer]()  # projections of which this one gathers spikes
         self.many = layout.which is not None
         self.axon = plastic.at_axon
         states = plan.population(plastic.target).state
@@ -165,10 +169,24 @@ class _Writer:
     # What happens to synapses.
 
     def gather(self) -> str:
-        """Return `gather`, by which threads queue the spikes that reach synapses in a step."""
-        where = f"{'row' if self.axon else '0u'} | {self.number}u << 16 | FIRST"
-        inner = [f"enqueue({{source, {where}, 0, 0}}, begin, end, t);", *self.asked()]
+        """Return `gather`, by which threads queue the spikes that reach synapses in a step.
+
+        It does so for all projections in which spikes of the same neurons arrive in the same steps.
+        """
+        row = "row" if self.axon else "0"
+        inner = [f"reach{one.number}(net, source, {row}, block, t);" for one in self.beside]
         return self.function("gather", _OF_THREAD, self.of_spikes("counted_from(tid, 3)", "ACTING * 32", inner))
+
+    def reach(self) -> str:
+        """Return `reach`, by which a thread queues a spike."""
+        body = [f"enqueue({{source, row | {self.number}u << 16 | FIRST, 0, 0}}, begin, end, t);", *self.asked()]
+        return self.function("reach", _OF_SPIKE, self.reached(body))
+
+    def arrives_with(self, other: _Writer) -> bool:
+        """Whether spikes reach synapses of both projections in the same steps."""
+        ours, theirs = self.plastic, other.plastic
+        same = self.axon == other.axon and ours.source == theirs.source
+        return same and (not self.axon or np.array_equal(ours.distinct, theirs.distinct))
 
     def asked(self) -> list[str]:
         """Return lines that ask for what a spike will need, if it acts in a later step than this one."""
@@ -177,7 +195,7 @@ class _Writer:
         lines = [f"for (u64 e = base + begin; e < base + end; e += 32) ask_for({name} + e);" for name in arrays]
         traces = [f"ask_for(pre_{one.name} + {at});" for one in self.rules.pre]
         traces += [f"ask_for(last_pre + {at});"] if traces else []
-        return ["if (!EARLY) continue;", *lines, *traces]
+        return ["if (!EARLY) return;", *lines, *traces]
 
     def walk(self) -> str:
         """Return `walk`, by which warps let them act where there is no room in the queue."""
@@ -185,7 +203,7 @@ class _Writer:
         act = f"act_alone(net, ring, {{source, {where}, begin, end}}, block, t);"
         body = [
             "WARPS_DO(0, ACTING)",
-            *(f"    {line}" for line in self.of_spikes("warp", "ACTING", [act])),
+            *(f"    {line}" for line in self.of_spikes("warp", "ACTING", self.reached([act]))),
             "WARPS_END",
         ]
         return self.function("walk", _OF_BLOCK, body)
@@ -197,20 +215,23 @@ class _Writer:
             if self.axon
             else ["const u32 step = t;"]
         )
-        stretched = ["stretch(which + base, row, begin, end);"] if self.axon and self.many else []
         return [
             f"const List list = list_of(net, {self.words.list_of(self.plastic.source)});",
             f"for (u32 k = {first}; k < {'rows * ' if self.axon else ''}net.blocks; k += {stride}) {{",
             *(f"    {line}" for line in row),
-            "    const u32 from = k % net.blocks, count = count_of(net, list, step, from);",
-            "    const u32* const neurons = neurons_of(net, list, step, from);",
-            "    for (u32 j = 0; j < count; ++j) {",
-            "        const u32 source = get_word(neurons + j);",
-            "        u32 begin = fixed(starts + source), end = fixed(starts + source + 1);",
-            *(f"        {line}" for line in (*stretched, *inner)),
+            "    const u32 from = k % net.blocks;",
+            "    const Line line = read_line(net, list, step, from);",
+            "    for (u32 j = 0; j < line.first.x; ++j) {",
+            "        const u32 source = neuron_of(line, j);",
+            *(f"        {line}" for line in inner),
             "    }",
             "}",
         ]
+
+    def reached(self, inner: Sequence[str]) -> list[str]:
+        """Return lines that do something with the synapses of a spike, from `begin` to `end`."""
+        stretched = ["stretch(which + base, row, begin, end);"] if self.axon and self.many else []
+        return ["u32 begin = fixed(starts + source), end = fixed(starts + source + 1);", *stretched, *inner]
 
     @property
     def reads_traces(self) -> bool:
@@ -289,8 +310,8 @@ class _Writer:
         turns, count = list[str](), f"plastic_desk.listed[t & 1][{number}]"
         neuron = f"own_neuron(net, {number}, j, block, t)"
         if not self.axon:
-            turns, count = ["const u32 step = t - fixed(distinct + row);"], "count_of(net, list, step, block)"
-            neuron = "get_word(neurons_of(net, list, step, block) + j)"
+            turns = ["const Line line = read_line(net, list, t - fixed(distinct + row), block);"]
+            count, neuron = "line.first.x", "neuron_of(line, j)"
         loop = "u32 j = tid; j < count; j += ACTING * 32" if by_thread else "u32 j = 0; j < count; ++j"
         lines = [
             *turns,
@@ -311,23 +332,20 @@ class _Writer:
         return [self.words.list_of(self.plastic.target, event) for event in events]
 
     def every(self, k: int) -> str:
-        """Return `every<k>_`: at intervals, a rule is called for all synapses; a warp has those of a source."""
+        """Return `every<k>_`: at intervals, a rule is called for all synapses.
+
+        A warp has those of a source, if the rule reads something of that; else threads have one after another.
+        """
         rule = self.rules.every[k][1]
-        each = [*self.loaded(), *_TARGET, f"const u32 there = {self.at_post('neuron')}, at = {self.at_pre('source')};"]
-        each += [*self.values("pre", rule.form, "at"), *self.values("post", rule.form, "there")]
-        each += self.called(f"every_{k}", rule)
+        each = [*self.loaded(), *_TARGET, f"const u32 there = {self.at_post('neuron')};"]
+        reads = any(name.text.startswith("pre_") for name in rule.form.inputs)
+        if reads:
+            each += [f"const u32 at = {self.at_pre('source')};", *self.values("pre", rule.form, "at")]
+        each += [*self.values("post", rule.form, "there"), *self.called(f"every_{k}", rule)]
         body = [
             f"if (((u64)t + 1) % word_of(net, {self._at('every', str(k))})) return;",
             "bool strange = false;",
-            "WARPS_DO(0, ACTING)",
-            "    for (u32 source = warp; source < sources; source += ACTING) {",
-            "        LANES_DO",
-            "            for (u64 e = base + starts[source] + lane; e < base + starts[source + 1]; e += 32) {",
-            *(f"                {line}" for line in each),
-            "            }",
-            "        LANES_END",
-            "    }",
-            "WARPS_END",
+            *(_by_source if reads else _in_turn)(each),
             self.noted(self._rule("every", k)),
         ]
         return self.function(f"every{k}_", _OF_BLOCK, body)
@@ -338,11 +356,38 @@ class _Writer:
         return before + k
 
     def texts(self) -> list[str]:
-        """Return all functions."""
-        found = [self.act(), self.settle(), self.gather(), self.walk()]
+        """Return all functions but `gather`, which calls those of other projections."""
+        found = [self.act(), self.settle(), self.reach(), self.walk()]
         found += [self.on_post(k) for k in range(len(self.rules.on_post))]
         found += [self.take_events()] * bool(self.rules.post)
         return found + [self.every(k) for k in range(len(self.rules.every))]
+
+
+def _by_source(each: Sequence[str]) -> list[str]:
+    """Return lines that do something for all synapses of a block, by source."""
+    return [
+        "WARPS_DO(0, ACTING)",
+        "    for (u32 source = warp; source < sources; source += ACTING) {",
+        "        LANES_DO",
+        "            for (u64 e = base + starts[source] + lane; e < base + starts[source + 1]; e += 32) {",
+        *(f"                {line}" for line in each),
+        "            }",
+        "        LANES_END",
+        "    }",
+        "WARPS_END",
+    ]
+
+
+def _in_turn(each: Sequence[str]) -> list[str]:
+    """Return lines that do something for all synapses of a block, one after another."""
+    return [
+        "const u64 end = base + fixed(starts + sources);",
+        "ACTING_DO",
+        "    for (u64 e = base + tid; e < end; e += ACTING * 32) {",
+        *(f"        {line}" for line in each),
+        "    }",
+        "ACTING_END",
+    ]
 
 
 _LAZY = 3  # steps of delay, of which there are more where lists may be released late, and be seen late
@@ -364,7 +409,10 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     writers = [
         _Writer(k, plan, one, layout, words) for k, (one, layout) in enumerate(zip(plan.plastic, layouts, strict=True))
     ]
+    for one in writers:
+        next(other for other in writers if other.arrives_with(one)).beside.append(one)
     texts = [text for one in writers for text in one.texts()]
+    texts += [one.gather() for one in writers if one.beside]
     texts += [_by_projection(writers, "act", _SYNAPSES), _by_projection(writers, "settle", _SETTLED)]
     texts += _of_step(writers)
     forms = (
@@ -393,11 +441,11 @@ def _lateness(plan: Plan, spare: int) -> tuple[int, int]:
     Together, they are at most the `spare` steps of the least delay of plastic synapses. Spikes of fixed synapses arrive
     later than packets are read. Values of spikes and what couplings read are kept for two steps.
     """
-    fenced = min(_MOST_FENCED, 1 << (spare.bit_length() - 1) >> 1) or 1
-    if plan.couplings or any(population.rule.value for population in plan.populations):
-        return 0, fenced
     fixed = min((p.delays[0] for p in plan.projections if p.entries), default=spare)
-    return max(0, min(_MOST_LAG, spare - fenced, fixed - 1)), fenced
+    lag = max(0, min(_MOST_LAG, spare - 1, fixed - 1))
+    if plan.couplings or any(population.rule.value for population in plan.populations):
+        lag = 0
+    return lag, min(_MOST_FENCED, 1 << (spare - lag).bit_length() - 1)
 
 
 def _by_projection(writers: Sequence[_Writer], name: str, parameters: str) -> str:
@@ -429,7 +477,8 @@ def _phase(calls: Sequence[str]) -> list[str]:
 
 def _of_step(writers: Sequence[_Writer]) -> list[str]:
     """Return what happens before and after the update of neurons, and while others send and listen: functions."""
-    names = {axon: [f"gather{one.number}" for one in writers if one.axon == axon] for axon in (True, False)}
+    gathering = [one for one in writers if one.beside]
+    names = {axon: [f"gather{one.number}" for one in gathering if one.axon == axon] for axon in (True, False)}
     walks = [f"if ({'' if one.axon else '!'}arriving) walk{one.number}(net, ring, block, t);" for one in writers]
     acting = ["ACTING_MEET;", _marked("QUEUED"), "act_all(net, desk, ring, block, t, {});"]
     arrive = [*_phase(names[True]), *acting, "BLOCK_MEET;"] if names[True] else []

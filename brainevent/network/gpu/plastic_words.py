@@ -13,7 +13,7 @@ from ..plan.plasticity import TracePlan
 
 __all__ = ["PlasticWords", "traces_of"]
 
-_OF_LIST = ("neurons", "counts", "room", "mask")  # the structure `List` of "plastic.cu"
+_OF_LIST = ("lines", "width", "mask")  # the structure `List` of "plastic.cu"
 _OF_PROJECTION = (
     *("sources", "size", "rows", "reach", "first_number", "places", "entry_bits", "per_unit", "faults"),
     *("bases", "starts", "targets", "which", "distinct", "into", "incoming", "more", "weights"),

@@ -82,6 +82,23 @@ def test_a_launch_ends_after_a_while(monkeypatch, delay):
     assert len(runs) == 3
 
 
+@pytest.mark.parametrize("delays", [(0.3, 0.3), (None, 0.3)])
+def test_two_projections_of_one_source(delays):
+    """Spikes are looked up once if the delays are the same; and a rule at intervals that reads nothing of a source."""
+
+    def leak(w, s, pre, post, p):
+        return w - 0.001 * post.v - 0.01 * s.e, s.replace(e=0.5 * s.e)
+
+    net = network(triplet("axon", every=(0.2, leak)), delays[0])
+    a, b = net.populations
+    more = be.Projection(a, a, be.connect.prob(0.2, weight=0.1), "syn", delays[1], "aa", triplet("axon"))
+    plan = synapse_rules.plan_of(be.Network([a, b], [*net.projections, more], dt=0.1), 1)
+    engine = engine_of(plan, 3)
+    assert engine.plastic.text.rules.count("reach1(net") == 1
+    assert engine.plastic.text.rules.count("BE void gather1(") == (delays[0] != delays[1])
+    compare(engine, (1, 60), ALL)
+
+
 def test_states_go_from_engine_to_engine():
     """What is on its way, and what traces remember, is in the state: a run in three parts by three engines."""
     for where in ("axon", "dendrite"):
@@ -128,7 +145,7 @@ def at_once(s, arriving, p):
         (120, 2, SMALL, 0.1, 0),
         (1300, 1, SMALL, be.uniform(0.2, 0.5), 0),
         (40, 2, None, 0.7, 2),
-        (1300, 2, SMALL, be.uniform(0.8, 1.1), 2),
+        (2100, 2, SMALL, be.uniform(0.8, 1.1), 2),
     ],
 )
 def test_spikes_in_parts_and_more_than_the_queue_holds(monkeypatch, size, blocks, shared_bytes, delay, lag):
