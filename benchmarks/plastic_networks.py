@@ -11,10 +11,10 @@ from benchmarks.process import ProbeError, run_probe
 from benchmarks.row import Absent, Bar, Failed, Row, make_row
 from benchmarks.ways import last_line
 
-_NEURONS, _STEPS, _THREADS = 10_000, 20_000, 2
+_NEURONS, _STEPS = 10_000, 20_000
 _OURS, _BRIAN, _NEST = "the network engine", "Brian2: C++ standalone", "NEST"
 _APART = 0.15  # how far rates of two programs may be from each other, as a part
-_VOGELS = f"Vogels 2011, {_NEURONS} neurons, 2 s, {_THREADS} threads"
+_VOGELS = f"Vogels 2011, {_NEURONS} neurons, 2 s"
 
 _HOUR = 3_600_000  # steps of 1 ms
 _REWARD = "Izhikevich 2007, 1000 neurons, an hour"
@@ -24,7 +24,7 @@ _LIMIT = 8.0  # seconds on a GPU
 
 
 def measure_vogels_rows(options: Options) -> Iterator[Row | Absent | Failed]:
-    """The first two seconds of inhibition that learns, in turns with other programs."""
+    """The first two seconds of inhibition that learns, in turns with other programs, with one thread and with two."""
     ways: dict[str, tuple[str, dict[str, Any], Any]] = {
         _OURS: ("network_example", {"example": "vogels", "options": {"n": _NEURONS}}, None)
     }
@@ -35,21 +35,29 @@ def measure_vogels_rows(options: Options) -> Iterator[Row | Absent | Failed]:
             ways[name] = (probe, {"n": _NEURONS}, find())
         except RuntimeError as error:
             yield Absent(name, last_line(error))
+    for threads in (1, 2):
+        yield from _in_turns(options, ways, threads)
+
+
+def _in_turns(
+    options: Options, ways: dict[str, tuple[str, dict[str, Any], Any]], threads: int
+) -> Iterator[Row | Failed]:
     answers: dict[str, list[dict[str, Any]]] = {name: [] for name in ways}
     failed: dict[str, str] = {}
     for index in range(options.choose_rounds(full=5, quick=1)):
         for name in ways if index % 2 == 0 else reversed(ways):
             probe, more, python = ways[name]
-            arguments = {**more, "steps": _STEPS, "repeats": 1, "threads": _THREADS}
+            arguments = {**more, "steps": _STEPS, "repeats": 1, "threads": threads}
             try:
                 if name not in failed:
                     answers[name].append(run_probe(probe, arguments, python=python))
             except ProbeError as error:
                 failed[name] = last_line(error)
+    title = f"{_VOGELS}, {threads} thread{'s'[: threads - 1]}"
     good = {name: found for name, found in answers.items() if name not in failed}
     failed |= _at_other_rates(good)
-    yield from _vogels_rows({name: found for name, found in good.items() if name not in failed})
-    yield from (Failed(f"{_VOGELS}: {name}", why) for name, why in failed.items())
+    yield from _vogels_rows(title, {name: found for name, found in good.items() if name not in failed})
+    yield from (Failed(f"{title}: {name}", why) for name, why in failed.items())
 
 
 def _at_other_rates(answers: dict[str, list[dict[str, Any]]]) -> dict[str, str]:
@@ -69,14 +77,14 @@ def _rates(answers: list[dict[str, Any]]) -> dict[str, float]:
     return {part: sum(a["rates"][part] for a in answers) / len(answers) for part in answers[0]["rates"]}
 
 
-def _vogels_rows(answers: dict[str, list[dict[str, Any]]]) -> Iterator[Row]:
+def _vogels_rows(title: str, answers: dict[str, list[dict[str, Any]]]) -> Iterator[Row]:
     seconds = {name: [s for answer in found for s in answer["seconds"]] for name, found in answers.items()}
     for name, samples in seconds.items():
         rates = " ".join(f"{part} {rate:.2f} Hz" for part, rate in _rates(answers[name]).items())
         baseline = seconds.get(_OURS) if name != _OURS else None
         yield make_row(
             "vogels",
-            f"{_VOGELS}: {name}",
+            f"{title}: {name}",
             "s",
             samples,
             baseline=baseline,

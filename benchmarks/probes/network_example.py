@@ -36,7 +36,8 @@ def measure(
         simulation.run(1)
         building.append(time.perf_counter() - begin)
         simulation.reset()
-        simulation.run(discard)
+        if discard:
+            simulation.run(discard)
         given = _rewards(names, steps, every)
         before = _weights(simulation)
         begin = time.perf_counter()
