@@ -22,13 +22,14 @@ def measure(
 ) -> dict[str, Any]:
     """Run it with several seeds after `discard` steps, and count spikes; `rates` are means over the seeds, in Hz.
 
-    Each `every` steps all neurons get the input of a reward, if it is not 0. `bytes` is what a plastic synapse takes on
-    a GPU, None elsewhere, and `changed` the part of weights that changed, of the last seed.
+    `processor` are seconds of CPU time, of all threads. Each `every` steps all neurons get the input of a reward, if it
+    is not 0. `bytes` is what a plastic synapse takes on a GPU, None elsewhere, and `changed` the part of weights that
+    changed, of the last seed.
     """
     limit_processors(threads)
     network = importlib.import_module(f"examples.networks.{example}").network(**options)
     names = [population.name for population in network.populations]
-    seconds, building, counted = [], [], []
+    seconds, processor, building, counted = [], [], [], []
     for seed in range(1, repeats + 1):
         simulation = None  # its memory is free before the next one is built
         begin = time.perf_counter()
@@ -40,14 +41,16 @@ def measure(
             simulation.run(discard)
         given = _rewards(names, steps, every)
         before = _weights(simulation)
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         result = simulation.run(steps, record=[f"{name}.counts" for name in names], inputs=given)
         seconds.append(time.perf_counter() - begin)
+        processor.append(time.process_time() - used)
         counted.append([float(result[f"{name}.counts"].mean()) for name in names])
     duration = steps * network.dt * 1e-3
     memory = getattr(simulation.engine, "plastic", None)
     return {
         "seconds": seconds,
+        "processor": processor,
         "building": building,
         "rates": {name: statistics.fmean(c[k] for c in counted) / duration for k, name in enumerate(names)},
         "sizes": {population.name: population.size for population in network.populations},

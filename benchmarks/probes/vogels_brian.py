@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of examples/networks/vogels.py in Brian2, built as a C++ program of its own: seconds and rates."""
 
+import resource
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,10 @@ _ON_POST = "w = clip(w + eta * x, 0, 10); y += 1"
 
 
 def measure(n: int, steps: int, repeats: int, threads: int) -> dict[str, Any]:
-    """Build the program once, and run it several times; it reports itself how long its steps took."""
+    """Build the program once, and run it several times; it reports itself how long its steps took.
+
+    Of the CPU time of the program, its steps have the same part as of its time.
+    """
     limit_processors(threads)
     import setuptools  # noqa: F401, I001 - first: it brings distutils, which Brian2 imports and Python 3.12 lacks
     import brian2
@@ -49,12 +54,21 @@ def measure(n: int, steps: int, repeats: int, threads: int) -> dict[str, Any]:
         network.run(steps * 0.1 * ms)
         device = brian2.get_device()
         device.build(run=False, compile=True, directory=folder)
-        seconds = []
+        seconds, processor = [], []
         for _ in range(repeats):
+            begin, used = time.perf_counter(), _used()
             run_program(Path(folder))
+            part = 1 / (time.perf_counter() - begin)
             seconds.append(float(Path(folder, "results", "last_run_info.txt").read_text().split()[0]))
+            processor.append((_used() - used) * seconds[-1] * part)
         device.has_been_run = True
         spikes = [float(monitor.num_spikes) for monitor in monitors]
     sizes = n * 4 // 5, n - n * 4 // 5
     rates = [count / (size * steps * 1e-4) for count, size in zip(spikes, sizes, strict=True)]
-    return {"seconds": seconds, "rates": dict(zip(("exc", "inh"), rates, strict=True))}
+    return {"seconds": seconds, "processor": processor, "rates": dict(zip(("exc", "inh"), rates, strict=True))}
+
+
+def _used() -> float:
+    """CPU seconds of programs that have ended."""
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime

@@ -20,7 +20,9 @@ def measure(n: int, steps: int, repeats: int, threads: int) -> dict[str, Any]:
 
     nest.verbosity = nest.VerbosityLevel.ERROR
     sizes = {"exc": n * 4 // 5, "inh": n - n * 4 // 5}
-    seconds, spikes = [], dict.fromkeys(sizes, 0)
+    seconds: list[float] = []
+    processor: list[float] = []
+    spikes = dict.fromkeys(sizes, 0)
     for seed in range(1, repeats + 1):
         nest.ResetKernel()
         nest.set(resolution=0.1, local_num_threads=threads, rng_seed=seed)
@@ -34,10 +36,12 @@ def measure(n: int, steps: int, repeats: int, threads: int) -> dict[str, Any]:
         nest.Connect(parts["inh"], parts["inh"], rule, {"weight": -0.3 * _LEAK, "delay": 0.1})
         nest.Connect(parts["inh"], parts["exc"], rule, _BALANCE | {"delay": 0.1})
         nest.Prepare()
-        begin = time.perf_counter()
+        begin, used = time.perf_counter(), time.process_time()
         nest.Run(0.1 * steps)
         seconds.append(time.perf_counter() - begin)
+        processor.append(time.process_time() - used)
         nest.Cleanup()
         spikes = {name: spikes[name] + recorders[name].n_events for name in sizes}
     duration = repeats * steps * 1e-4
-    return {"seconds": seconds, "rates": {name: spikes[name] / (sizes[name] * duration) for name in sizes}}
+    rates = {name: spikes[name] / (sizes[name] * duration) for name in sizes}
+    return {"seconds": seconds, "processor": processor, "rates": rates}

@@ -87,7 +87,11 @@ SECONDS = {"network_example": 1.0, "vogels_brian": 4.0, "vogels_nest": 5.0}
 
 def test_programs_take_turns_and_must_run_the_same_network(monkeypatch):
     def answer(probe):
-        return {"seconds": [SECONDS[probe]], "rates": dict(zip(("exc", "inh"), RATES[probe], strict=True))}
+        return {
+            "seconds": [SECONDS[probe]],
+            "processor": [SECONDS[probe]],
+            "rates": dict(zip(("exc", "inh"), RATES[probe], strict=True)),
+        }
 
     calls = asked(monkeypatch, plastic_networks, answer)
     for name in ("find_brian", "find_nest"):
@@ -105,7 +109,7 @@ def test_programs_take_turns_and_must_run_the_same_network(monkeypatch):
 
 
 def test_programs_that_are_not_there_are_named(monkeypatch):
-    asked(monkeypatch, plastic_networks, {"seconds": [1.0], "rates": {"exc": 30.0, "inh": 20.0}})
+    asked(monkeypatch, plastic_networks, {"seconds": [1.0], "processor": [1.0], "rates": {"exc": 30.0, "inh": 20.0}})
     rows = list(plastic_networks.measure_vogels_rows(Options(rounds=1, peers=False)))
     assert [row.what for row in rows if isinstance(row, Absent)] == ["Brian2: C++ standalone", "NEST"]
     monkeypatch.delenv(NEST_PYTHON, raising=False)
