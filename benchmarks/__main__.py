@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,9 @@ def _parse_arguments() -> argparse.Namespace:
         metavar="NxC",
         help="of the products of spikes: measure this size, such as 77000x80; may be given again",
     )
+    parser.add_argument(
+        "--scale", action="append", type=float, default=[], help="of the hpc benchmark; may be given again"
+    )
     parser.add_argument("--no-peers", action="store_true", help=f"leave out Warp, Brian2 and {PEER}")
     parser.add_argument("--gpu", action="store_true", help="the GPU benchmarks instead of the CPU ones")
     parser.add_argument("--output", type=Path, help="file or folder for the JSON (default: benchmarks/results/)")
@@ -111,7 +114,8 @@ def size(text: str) -> tuple[int, int]:
 def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     """The options, and one sentence for each peer that is absent."""
     if arguments.no_peers:
-        options = Options(arguments.rounds, arguments.quick, sizes=tuple(arguments.size), peers=False)
+        sizes, scales = tuple(arguments.size), tuple(arguments.scale)
+        options = Options(arguments.rounds, arguments.quick, sizes=sizes, peers=False, scales=scales)
         return options, ["--no-peers was given"]
     absent, peer, packages, title = [], None, None, ""
     has_warp = importlib.util.find_spec("warp") is not None
@@ -128,7 +132,7 @@ def _make_options(arguments: argparse.Namespace) -> tuple[Options, list[str]]:
     for sentence in absent:
         print(sentence, "\n", flush=True)
     found = Options(arguments.rounds, arguments.quick, has_warp, peer, packages, title, tuple(arguments.size))
-    return found, absent
+    return replace(found, scales=tuple(arguments.scale)), absent
 
 
 def _run_all(chosen: Sequence[Benchmark], options: Options, save: Callable[[_Found], None]) -> _Found:
@@ -157,7 +161,7 @@ def _header(arguments: argparse.Namespace, machine: dict[str, Any], peer: str | 
     return {
         "date": dt.date.today().isoformat(),
         "machine": machine,
-        "options": {name: getattr(arguments, name) for name in ("only", "rounds", "quick", "size")},
+        "options": {name: getattr(arguments, name) for name in ("only", "rounds", "quick", "size", "scale")},
         "peer": peer,
     }
 
@@ -172,6 +176,7 @@ def _path(arguments: argparse.Namespace, machine: dict[str, Any]) -> Path:
         return named
     parts = [dt.date.today().isoformat(), machine_slug(machine, gpu=arguments.gpu), *(arguments.only or [])]
     parts += [f"{neurons}x{connections}" for neurons, connections in arguments.size]
+    parts += [f"scale{scale:g}" for scale in arguments.scale]
     parts += [word for word, given in (("quick", arguments.quick), ("gpu", arguments.gpu)) if given]
     return (arguments.output or HERE / "results") / f"{'-'.join(parts)}.json"
 

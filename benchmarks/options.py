@@ -14,7 +14,7 @@ class Options:
 
     `peer` is the Python of the peer's environment; for GPUs, `peer_packages` is the folder that it was installed
     in, and `peer_title` its name and version. `sizes` are those of matrices, neurons and connections of each, that
-    products are measured with; none are all.
+    products are measured with; none are all. `scales` are those of the hpc benchmark; none are its own.
     """
 
     rounds: int | None = None
@@ -25,6 +25,7 @@ class Options:
     peer_title: str = ""
     sizes: tuple[tuple[int, int], ...] = ()
     peers: bool = True
+    scales: tuple[float, ...] = ()
 
     def choose_rounds(self, full: int, quick: int) -> int:
         """Take the number of rounds asked for, or the benchmark's own for a full or a quick run."""

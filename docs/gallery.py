@@ -57,6 +57,9 @@ PROGRAMS = {
             "Ring attractor", "ring-attractor.md", "A bump of activity remembers a direction.",
             "networks/ring", runs="ring",
         ),
+        Program(
+            "A decision", "decision.md", "Two groups compete until one wins.", "networks/decision", (1, 2), "decision",
+        ),
         Program("A loop of your own", "own-loop.md", "COBA once more, as a step in `jax.numpy`.", "networks/rate"),
     ),
     "Learning": (
@@ -84,6 +87,9 @@ PROGRAMS = {
             "Inhibition that learns", "vogels.md", "10 000 neurons become irregular.", "networks/vogels", runs="vogels",
         ),
         Program("A late reward", "reward.md", "One synapse of 64 000 is found.", "networks/reward", runs="reward"),
+        Program(
+            "Millions of plastic synapses", "hpc.md", "Each neuron has 11 250 inputs.", "networks/hpc", (1, 2), "hpc",
+        ),
         Program(
             "Triplets of spikes", "plasticity-rules.md#triplet-stdp", "Plasticity that depends on rates, as measured.",
             "plasticity-rules/triplet-stdp",

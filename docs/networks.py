@@ -17,10 +17,24 @@ from matplotlib.axes import Axes
 from brainevent.bench.plot.picture import Picture, caption, dress
 from brainevent.bench.plot.style import DASHES, THEMES, Theme
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, microcircuit, report, reward, ring, song, vogels
+from examples.networks import (
+    brunel,
+    classifier,
+    coba,
+    cuba,
+    decision,
+    hpc,
+    microcircuit,
+    report,
+    reward,
+    ring,
+    song,
+    vogels,
+)
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
+NEST = HERE.parent / "tests" / "network" / "plasticity" / "reference" / "nest_hpc.json"
 CURVES = HERE.parent / "benchmarks" / "results" / "2026-11-26-training-curves.json"
 WIDE = 6.0  # inches: on a phone, words must still be large enough
 
@@ -274,6 +288,82 @@ def late_reward(name: str) -> Picture:
 
 
 @functools.cache
+def choices() -> tuple[list[float], Any, Any, tuple[Any, Any]]:
+    """Decide 40 times for each coherence; return these, how often left won, when, and the rates of a trial."""
+    simulation = decision.network(scale=0.25).build(seed=1)
+    coherences = [0.0, 0.032, 0.064, 0.128, 0.256, 0.512]
+    found = [decision.decided(simulation, coherence, trials=40) for coherence in coherences]
+    times = [float(np.nanmedian(one[3])) for one in found]
+    left, right, won, when = found[2]
+    shown = np.nanargmin(np.where(won, abs(when - times[2]), np.nan))  # of those that left won, one as fast as most
+    return coherences, [float(one[2].mean()) for one in found], times, (left[shown], right[shown])
+
+
+def choice(name: str) -> Picture:
+    """Draw the rates of both groups in one trial, and how choices and their times depend on the evidence."""
+    theme, (coherences, shares, times, rates) = THEMES[name], choices()
+    figure = figure_of(4.0, "A decision between two groups of neurons", theme)
+    grid = figure.add_gridspec(2, 2, width_ratios=[1.2, 1])
+    left, above, below = (figure.add_subplot(grid[place]) for place in ((slice(None), 0), (0, 1), (1, 1)))
+    titles = (left, "rates in one trial"), (above, "left wins"), (below, "time of the decision")
+    for axes, title in titles:
+        dress(axes, theme)
+        named(axes, title, theme)
+    middle = 50 * np.arange(rates[0].size) + 25 - decision.START
+    for k, label in enumerate(("left", "right")):
+        look = {"color": theme.colours[k], "linestyle": DASHES[k], "linewidth": 1.6, "label": label}
+        left.plot(middle, rates[k], **look)
+    left.axvspan(0, decision.TRIAL, color=theme.grid, linewidth=0, zorder=0)
+    left.axhline(decision.THRESHOLD, color=theme.muted, linewidth=1, linestyle=DASHES[2])
+    left.set(
+        xlabel="time of the evidence (ms)", ylabel="rate (Hz)", xlim=(-decision.START, decision.TRIAL), ylim=(0, None)
+    )
+    left.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="upper left")
+    look = {"color": theme.colours[0], "marker": "o", "markersize": 4.5, "linewidth": 1.6}
+    above.plot(100 * np.array(coherences), 100 * np.array(shares), **look)
+    below.plot(100 * np.array(coherences), times, **look)
+    above.set(ylabel="trials (%)", ylim=(40, 103), xticklabels=[])
+    below.set(xlabel="coherence (%)", ylabel="median (ms)", ylim=(0, 1.1 * max(times)))
+    caption(left, theme, ["Grey: evidence. Dashed: the threshold."])
+    return figure
+
+
+@functools.cache
+def spread() -> tuple[Any, Any]:
+    """Run a tenth of the benchmark for 4 s; return the spikes of its last half second, and the relative weights."""
+    simulation = hpc.network(0.1, 0.1).build(seed=1)
+    simulation.run(ms=3500)
+    spikes = simulation.run(ms=500, record=["exc.spikes"])["exc.spikes"]
+    return spikes, simulation.connections("plastic").weights / hpc.WEIGHT
+
+
+def power_law(name: str) -> Picture:
+    """Draw spikes of the benchmark, and its weights beside those of NEST."""
+    theme, (spikes, weights) = THEMES[name], spread()
+    figure = figure_of(3.4, "A tenth of the benchmark", theme)
+    left, right = figure.subplots(1, 2, width_ratios=[1.4, 1])
+    for axes, title in ((left, "spikes"), (right, "weights after 4 s")):
+        dress(axes, theme)
+        named(axes, title, theme)
+    left.grid(visible=False)
+    some = spikes.of(slice(0, 100))
+    look = {"linestyle": "none", "marker": "s", "markersize": 1.8, "markeredgewidth": 0}
+    left.plot(some.times - 3500, some.neurons, color=theme.colours[0], **look)
+    left.set(xlabel="time (ms)", ylabel="neuron", xlim=(0, 500), ylim=(-1, 100))
+    shares = np.linspace(0.001, 0.999, 200)
+    right.plot(np.quantile(weights, shares), 100 * shares, color=theme.colours[0], linewidth=1.6, label="here")
+    theirs = json.loads(NEST.read_text(encoding="utf-8"))["0.1"]
+    quantiles = np.mean([seed["quantiles"] for seed in theirs["seeds"]], axis=0)
+    parts = 100 * np.array(theirs["parts"])
+    look = {"linestyle": "none", "marker": "o", "markersize": 4.5}
+    right.plot(quantiles, parts, color=theme.colours[1], label="NEST, 6 seeds", **look)
+    right.set(xlabel="weight / weight at the start", ylabel="synapses below (%)", xlim=(0.94, 1.09), ylim=(0, 100))
+    right.set_xticks([0.95, 1, 1.05])
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="lower right")
+    return figure
+
+
+@functools.cache
 def learned() -> tuple[Any, ...]:
     """Train the classifier; return all losses, and the potentials of the outputs for one sample and its class."""
     random = np.random.default_rng(0)
@@ -376,6 +466,8 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "song": competition,
     "vogels": balance,
     "reward": late_reward,
+    "hpc": power_law,
+    "decision": choice,
 }
 
 

@@ -58,14 +58,14 @@ def measure(model: str, n: int, steps: int, repeats: int, threads: int | None = 
         device.build(run=False, compile=True, directory=folder)
         seconds, resident = [], 0
         for _ in range(repeats):
-            resident = _run(Path(folder))
+            resident = run_program(Path(folder))
             seconds.append(float(Path(folder, "results", "last_run_info.txt").read_text().split()[0]))
         device.has_been_run = True
         rate = float(monitor.num_spikes) / (n * steps * 1e-4)
     return {"seconds": seconds, "rate": rate, "resident": resident}
 
 
-def _run(folder: Path) -> int:
+def run_program(folder: Path) -> int:
     """Run the program, and return the most memory that was resident."""
     program = subprocess.Popen([str(folder / "main")], cwd=folder, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(program.pid, 0)

@@ -2,6 +2,7 @@
 """The networks of examples/networks fire as they should on the CPU, the ring remembers, and the classifier learns."""
 
 import functools
+import json
 import re
 import sys
 from pathlib import Path
@@ -11,7 +12,21 @@ import pytest
 from programs import ROOT
 
 from docs.blocks import blocks
-from examples.networks import brunel, classifier, coba, cuba, digits, microcircuit, report, reward, ring, song, vogels
+from examples.networks import (
+    brunel,
+    classifier,
+    coba,
+    cuba,
+    decision,
+    digits,
+    hpc,
+    microcircuit,
+    report,
+    reward,
+    ring,
+    song,
+    vogels,
+)
 
 DOCS = ROOT / "docs"
 # Rates in Hz that other simulators and a plain C++ program find over seeds.
@@ -28,6 +43,8 @@ PAGES = {
     "song": song,
     "vogels": vogels,
     "reward": reward,
+    "hpc": hpc,
+    "decision": decision,
 }
 
 
@@ -182,6 +199,55 @@ def test_a_ring_forgets_without_excitation():
     assert ring.directions(spikes, window=400.0)[2].min() > 60
 
 
+# ---- the decision
+
+
+@functools.cache
+def deciding():
+    return decision.network(scale=0.25).build(seed=1)
+
+
+def test_the_group_with_more_evidence_wins_and_silences_the_other():
+    before = decision.START // 50
+    for coherence in (0.6, -0.6):
+        left, right, won, times = decision.decided(deciding(), coherence, trials=1)
+        assert won.tolist() == [coherence > 0]
+        assert np.all(times < decision.TRIAL)
+        winner, loser = (left, right) if coherence > 0 else (right, left)
+        assert winner[:, -6:].mean() > 20
+        assert loser[:, -6:].mean() < 5
+        assert 0.5 < left[:, before - 4 : before].mean() < 6
+
+
+@pytest.mark.thorough
+def test_choices_follow_coherence():
+    """As in figure 3 of Wang (2002): chance without evidence, more right and earlier choices with more of it."""
+    found = {coherence: decision.decided(deciding(), coherence, trials=30) for coherence in (0.0, 0.1, 0.25, 0.6)}
+    right = {coherence: won.mean() for coherence, (_, _, won, _) in found.items()}
+    assert 0.25 < right[0.0] < 0.75
+    assert 0.5 < right[0.1] < 1
+    assert right[0.25] > 0.7
+    assert right[0.6] > 0.9
+    times = {coherence: np.nanmedian(when) for coherence, (_, _, _, when) in found.items()}
+    assert times[0.6] < times[0.25] < times[0.0]
+    for left, other, _, _ in found.values():  # one group wins, whichever
+        last = np.sort(np.stack([left, other])[:, :, -6:].mean(2), axis=0)
+        assert np.mean(last[1] > 4 * last[0]) > 0.8
+
+
+def test_open_receptors_saturate():
+    """A neuron at a rate r opens them to about r a / (r a + 1 / tau), never to more than all."""
+    simulation = decision.network(scale=0.25).build(seed=1)
+    given = {"left.evidence": np.full((1200, 1), 600, np.float32)}
+    simulation.run(ms=300, inputs=given)
+    spikes = simulation.run(ms=300, record="left.spikes", inputs=given)["left.spikes"]
+    gate, rate = simulation.state.neurons["left"]["gate"], spikes.rates().mean() * 1e-3
+    assert rate > 0.03  # spikes a ms
+    opens = decision.EXC["opens"]
+    assert gate.mean() == pytest.approx(rate * opens / (rate * opens + 1 / 100), rel=0.15)
+    assert gate.max() < 1
+
+
 # ---- the microcircuit
 
 
@@ -311,6 +377,64 @@ def test_a_synapse_whose_reward_comes_late_is_found():
     assert np.all(weights[0] == pytest.approx(1.0, abs=0.1))
     assert weights[-1, 0] > 1.5 * weights[-1, 1]
     assert weights[-1, 1] < 1.0
+
+
+NEST = json.loads((ROOT / "tests" / "network" / "plasticity" / "reference" / "nest_hpc.json").read_text())
+
+
+def power_law(scale, seed):
+    """Return what NEST's `seeds` have: rates after half a second, and weights after a last spike of all sources."""
+    how = NEST[str(scale)]
+    simulation = hpc.network(scale, inputs=scale).build(seed=seed)
+    simulation.run(ms=1000 * how["after"])
+    spikes = simulation.run(ms=1000 * (how["seconds"] - how["after"]), record=["exc.spikes", "inh.spikes"])
+    exc, inh = (found.rates().mean() for found in spikes.values())
+    simulation.set("exc", v=30.0)
+    simulation.run(1)
+    weights = simulation.connections("plastic").weights / hpc.WEIGHT
+    quantiles = np.quantile(weights, how["parts"])
+    return {"exc": exc, "inh": inh, "mean": weights.mean(), "sd": weights.std(), "quantiles": quantiles}
+
+
+# Twice as far as means of seeds differ, of NEST and of ours.
+@pytest.mark.parametrize(
+    ("scale", "seeds"), [(0.05, 1), pytest.param(0.1, 4, marks=pytest.mark.thorough)], ids=["twentieth", "tenth"]
+)
+def test_power_law_weights_spread_as_those_of_nest(scale, seeds):
+    found = [power_law(scale, seed) for seed in range(1, seeds + 1)]
+    theirs = NEST[str(scale)]["seeds"]
+    for name, relative in (("exc", 0.15), ("inh", 0.08), ("mean", 0.001), ("sd", 0.15)):
+        ours, expected = (np.mean([seed[name] for seed in of]) for of in (found, theirs))
+        assert ours == pytest.approx(expected, rel=relative / seeds**0.5), name
+    ours, expected = (np.mean([seed["quantiles"] for seed in of], axis=0) for of in (found, theirs))
+    np.testing.assert_allclose(ours, expected, atol=0.005)
+
+
+def test_random_spikes_replace_inputs_that_are_left_out():
+    """Whatever the fraction, a neuron receives as many excitatory and inhibitory spikes."""
+    for inputs in (0.1, 0.5):
+        params = hpc.network(0.1, inputs).populations[0].params
+        exc, inh = (number * (1 - inputs) * hpc.RATE * 1e-3 * hpc.DT for number in (hpc.FROM_EXC, hpc.FROM_INH))
+        assert params["excite"] == pytest.approx(hpc.EXTERNAL * hpc.DT + exc)
+        assert params["inhibit"] == pytest.approx(inh)
+    assert "inhibit" not in hpc.network(0.1).populations[0].params
+
+
+def test_a_current_gives_the_published_potential():
+    """One spike of the first weight: an alpha-shaped current, and a potential of 0.14 mV that rises for 1.7 ms."""
+    times = np.arange(0, 5, hpc.DT)
+    v = i = 0.0
+    j, found = hpc.PARAMS["jump"], []
+    for _ in times:
+        found.append((v, i))
+        v = v * hpc.KEEP_V + i * hpc.PARAMS["i_to_v"] + j * hpc.PARAMS["j_to_v"]
+        i, j = (i + hpc.DT * j) * hpc.KEEP_I, j * hpc.KEEP_I
+    potential, current = np.transpose(found)
+    x = times / hpc.TAU_S
+    np.testing.assert_allclose(current, hpc.WEIGHT * x * np.exp(1 - x), rtol=1e-9)
+    np.testing.assert_allclose(potential, hpc.WEIGHT * hpc.response(times), rtol=1e-9)
+    assert potential.max() == pytest.approx(0.14, rel=1e-6)
+    assert times[potential.argmax()] == pytest.approx(1.7)
 
 
 # ---- reports, pages and pictures
