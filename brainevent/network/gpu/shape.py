@@ -240,7 +240,7 @@ def shape_of(
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists take: of the steps that are kept and one more, by block, and then values of spikes."""
+    """Return how many words lists take: of the steps that are kept and one more, by block; then values of spikes."""
     return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 
