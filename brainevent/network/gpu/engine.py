@@ -367,8 +367,7 @@ class CudaEngine:
             "clocked": self.clocks is not None,
             "graded": self._graded,
             "coupled": coupled_structure(plan),
-            "lag": self.plastic.text.lag if self.plastic else 0,
-            "fenced": self.plastic.text.fenced if self.plastic else 1,
+            "late": self.plastic.text.late if self.plastic else {},
         }
         populations = tuple(numbers[population.name] for population in plan.populations)
         plastic = self.plastic.text if self.plastic else None

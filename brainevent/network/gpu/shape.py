@@ -42,6 +42,7 @@ _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
 _MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
+_OF_ROOM = ("queue", "mine", "in_registers", "ring_in_block", "words_in_block", "reached", "lists", "table")
 _TABLE = 512  # words of the table of plastic synapses, if that is in shared memory
 _OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 _MANY = 2**19  # neurons, whose spikes take long to look up
@@ -188,13 +189,12 @@ def shape_of(
     clocked: bool,
     coupled: Mapping[str, Any],
     graded: bool,
-    lag: int,
-    fenced: int,
+    late: Mapping[str, Any],
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide. Packets are read `lag` steps after theirs, and lists
-    of events released for `fenced` steps at once.
+    `coupled` is what of the structure couplings decide. `late` is how late packets are read and lists
+    of events released.
     """
     blocks = partition.blocks
     listeners = -(-blocks // _WARP)
@@ -207,9 +207,6 @@ def shape_of(
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
-        in_registers=room.in_registers,
-        ring_in_block=room.ring_in_block,
-        words_in_block=room.words_in_block,
         cluster=blocks if clustered else 0,
         units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
@@ -221,16 +218,11 @@ def shape_of(
         direct=direct,
         start_bytes=rows.start_bytes,
         narrow=rows.layout != PADDED and partition.per <= 2**16,
-        queue=room.queue,
-        mine=room.mine,
-        reached=room.reached,
-        lists=room.lists,
-        table=room.table,
-        lag=lag,
-        fenced=fenced,
+        **{name: getattr(room, name) for name in _OF_ROOM},
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,
+        **late,
     )
     shared = room.taken + (own_rows if rows_in_block else 0)
     copies = 1 if clustered else _copies(blocks)
@@ -240,7 +232,7 @@ def shape_of(
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists take: of the kept steps and one more, by block, and then values of spikes."""
+    """Return how many words lists take: of the steps that are kept and one more, by block; then values of spikes."""
     return (shape.structure.kept + 1) * blocks * list_size + shape.values
 
 

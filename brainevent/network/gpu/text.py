@@ -224,8 +224,7 @@ class Structure:
                 f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
             ]
         if self.reached:
-            lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists};")
-            lines.append(f"constexpr unsigned TABLE = {self.table};")
+            lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table};")
             lines.append(f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept}, FENCED = {self.fenced};")
         return "\n".join(lines) + "\n"
 
@@ -270,6 +269,11 @@ class PlasticText:
     fenced: int
     tell: str
     rules: str
+
+    @property
+    def late(self) -> dict[str, Any]:
+        """How late packets are read and lists released, for a `Structure`."""
+        return {"lag": self.lag, "fenced": self.fenced}
 
     @property
     def constants(self) -> str:
