@@ -94,6 +94,7 @@ class Drawing:
         rows = self.rows(description)
         loads, (entries, off), limits = self._measured(description, rows)
         about = _about(description, entries, limits)
+        assert description.quantum is not None
         rounded = 0 if rows.structure["own_weights"] else in_quanta(wiring.weights, description.quantum)[1]
         return Placed(description, about, loads, off + rounded)
 
@@ -155,7 +156,9 @@ class Drawing:
         if drawn.kind == DISTINCT:
             blocks = max(1, min(blocks, _MOST_TURNS // drawn.ends))
             turns = blocks * drawn.ends
-        weight = 0 if own_weights else int(in_quanta(wiring.weights, description.quantum)[0][0]) * description.times
+        weight = 0
+        if not own_weights and description.quantum is not None:
+            weight = int(in_quanta(wiring.weights, description.quantum)[0][0]) * description.times
         return DrawnRows(self, one, blocks, weight, 0 if own_delays else int(wiring.steps), counts, turns)
 
     def turns(self, words: int) -> int:
@@ -189,6 +192,7 @@ def _number(wiring: Wiring) -> int:
 def _about(description: Description, entries: int, farthest: list[int]) -> ProjectionPlan:
     """Return what is known of a projection, of which these words are those of `Limits`."""
     wiring, quantum = description.wiring, description.quantum
+    assert quantum is not None
     ends = wiring.projection.source.name, wiring.projection.target.name, wiring.projection.into
     weights = delays = (0, 0)
     least = 0

@@ -240,9 +240,9 @@ class Plastic:
         past = {name: self._past(name, int(state.step)) for name in self.plan.pasts}
         return replace(state, synapses=synapses, traces=traces, past=past)
 
-    def synapses_of_build(self, given: NetworkState) -> dict[str, dict[str, Array]]:
+    def synapses_of_build(self, given: NetworkState) -> dict[str, Mapping[str, Array]]:
         """Return all weights and states of synapses: those of a state, or of the build where that has none."""
-        found = {}
+        found: dict[str, Mapping[str, Array]] = {}
         for plastic in self.plan.plastic:
             if plastic.name not in given.synapses:
                 self._draw(plastic)

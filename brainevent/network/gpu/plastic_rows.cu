@@ -42,9 +42,8 @@ template <class T> BE void sort_all(T* keys, u64 n) {
         for (u32 step_bits = width_bits; step_bits--;) exchange(keys, n, width_bits, step_bits);
 }
 
-// A block of threads sorts keys, in shared memory if they have room there.
-template <class T> BE void sort_keys(T* keys, u64 n) {
-    __shared__ u64 desk[IN_BLOCK];
+// A block of threads sorts keys: on a desk of IN_BLOCK words in shared memory, if they have room there.
+template <class T> BE void sort_keys(T* keys, u64 n, u64* desk) {
     T* const own = (T*)desk;
     if (n < 2) return;
     if (n > IN_BLOCK * sizeof(u64) / sizeof(T)) {
@@ -61,12 +60,13 @@ template <class T> BE void sort_keys(T* keys, u64 n) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) sort_lines(const Lines of) {
+    __shared__ u64 desk[IN_BLOCK];
     for (u64 k = blockIdx.x; k < (u64)of.blocks * of.lines; k += gridDim.x) {
         const u32 block = (u32)(k / of.lines);
         const u32* const starts = of.starts + k + block;
         const u64 begin = of.bases[block] + starts[0], n = starts[1] - starts[0];
-        if (of.key_bytes == 4) sort_keys((u32*)of.keys + begin, n);
-        else sort_keys((u64*)of.keys + begin, n);
+        if (of.key_bytes == 4) sort_keys((u32*)of.keys + begin, n, desk);
+        else sort_keys((u64*)of.keys + begin, n, desk);
     }
 }
 
@@ -189,11 +189,12 @@ BE void treat(const Ordered& of, u64 place, u64 k) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) order_rows(const Ordered of) {
+    __shared__ u64 desk[IN_BLOCK];
     u64* const keys = of.room + blockIdx.x * of.longest;
     for (u32 source = of.first + blockIdx.x; source < of.last; source += gridDim.x) {
         const u64 begin = of.rows[source], n = of.rows[source + 1] - begin;
         list_keys(of, source, keys);
-        sort_keys(keys, n);
+        sort_keys(keys, n, desk);
         THREADS_DO
             for (u64 k = tid; k < n; k += THREADS) treat(of, place_of_key(of, source, keys[k]), begin + k);
         THREADS_MEET

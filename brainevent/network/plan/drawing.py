@@ -158,7 +158,7 @@ def drawn_of(wiring: Wiring, quantum: np.floating[Any] | None, keys: Array) -> R
     weights = delays = np.zeros(0, np.float32)
     if isinstance(wiring.weights, Distribution) and quantum is None:
         weights = wiring.weights.numbers(-math.inf, math.inf)
-    elif isinstance(wiring.weights, Distribution):
+    elif isinstance(wiring.weights, Distribution) and quantum is not None:
         most = 2**15 - 1 if weight_dtype(wiring, quantum) is np.int16 else _LARGEST_32
         weights = wiring.weights.scaled(1 / float(quantum)).numbers(-most, most)
     if isinstance(wiring.steps, Distribution):

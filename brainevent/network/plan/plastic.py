@@ -73,7 +73,7 @@ class PlasticSynapses:
         """The places of synapses by source, delay and target: states of a network have this order for any parts."""
         if self.parts == 1:
             return slice(None)
-        order = np.empty(self.entries, self._place_dtype)
+        order: Array = np.empty(self.entries, self._place_dtype)
         merge_parts(self.starts, self.parts, self.targets, self.delays, np.zeros(self.parts, np.int64), order)
         return order
 
@@ -84,7 +84,7 @@ class PlasticSynapses:
         Those of a neuron are in the order of the plan: by source, delay, and then as they were drawn or given.
         """
         starts = np.concatenate([[0], np.cumsum(self.degrees)])
-        entries = np.empty(self.entries, self._place_dtype)
+        entries: Array = np.empty(self.entries, self._place_dtype)
         index_targets(self.targets, _ONE_ROW, 1, starts[:-1].copy(), entries)
         return starts, entries
 
@@ -94,7 +94,7 @@ class PlasticSynapses:
         counts = np.zeros(self.sizes[1] * rows, np.int64)
         count_ends_at(self.targets, which, rows, counts)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        entries = np.empty(self.entries, self._place_dtype)
+        entries: Array = np.empty(self.entries, self._place_dtype)
         index_targets(self.targets, which, rows, starts[:-1].copy(), entries)
         return starts, entries
 

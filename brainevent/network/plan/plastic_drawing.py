@@ -89,8 +89,8 @@ def plan_with(
     """Return the plan of a projection with these delays, numbers of synapses by target, and synapses."""
     projection = wiring.projection
     ends = wiring.name, projection.source.name, projection.target.name, projection.into
-    about = parts, bounded(wiring, rules).largest_sum, int(degrees.sum()), distinct, degrees
-    return PlasticPlan(*ends, rules, wiring.shape, *about, dtype, of)
+    largest_sum, entries = bounded(wiring, rules).largest_sum, int(degrees.sum())
+    return PlasticPlan(*ends, rules, wiring.shape, parts, largest_sum, entries, distinct, degrees, dtype, of)
 
 
 def drawn_plastic(wiring: Wiring, rules: PlasticRules, seed: int, parts: int, dtype: str) -> PlasticSynapses:
