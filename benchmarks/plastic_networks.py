@@ -19,7 +19,7 @@ _VOGELS = f"Vogels 2011, {_NEURONS} neurons, 2 s"
 _HOUR = 3_600_000  # steps of 1 ms
 _REWARD = "Izhikevich 2007, 1000 neurons, an hour"
 _EVERY = 20_000  # steps between rewards
-_RIGHT = 1.0, 8.0  # Hz, of its neurons
+_RIGHT = 0.4, 5.0  # Hz, of its neurons: 1.3 and 0.9 in the first six minutes
 _LIMIT = 8.0  # seconds on a GPU
 
 

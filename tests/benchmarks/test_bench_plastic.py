@@ -121,13 +121,13 @@ def test_programs_that_are_not_there_are_named(monkeypatch):
 
 
 def test_an_hour_is_a_value_with_a_bar_on_a_gpu(monkeypatch):
-    calls = asked(monkeypatch, plastic_networks, ANSWER | {"rates": {"exc": 2.0, "inh": 6.0}})
+    calls = asked(monkeypatch, plastic_networks, ANSWER | {"rates": {"exc": 1.3, "inh": 0.9}})
     [row] = plastic_networks.measure_gpu_reward_rows(Options())
     assert calls[0][1]["steps"] == 3_600_000
     assert row.met is True
     [tenth] = plastic_networks.measure_reward_rows(Options(quick=True))
     assert tenth.samples == pytest.approx((0.2, 0.3))
     assert "of which a tenth runs" in tenth.name
-    asked(monkeypatch, plastic_networks, ANSWER | {"rates": {"exc": 0.0, "inh": 6.0}})
+    asked(monkeypatch, plastic_networks, ANSWER | {"rates": {"exc": 0.0, "inh": 0.9}})
     [failed] = plastic_networks.measure_gpu_reward_rows(Options())
     assert "another network" in str(failed)
