@@ -31,7 +31,10 @@ class HasMemory(Engine, Protocol):
 
     plan: Plan
     lock: threading.Lock
-    memory: Memory
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of now."""
 
 
 class PreparedRun:
