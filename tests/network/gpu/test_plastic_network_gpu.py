@@ -19,6 +19,7 @@ import brainevent as be
 from benchmarks.probes.network_plastic import network as of_pairs
 from brainevent.errors import NotFiniteError
 from brainevent.network.gpu import partition
+from brainevent.network.gpu.clocks import MARKS, PLASTIC_MARKS
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.text import marked, step_text
 from brainevent.network.interpreted import Interpreted
@@ -261,8 +262,11 @@ def test_clocks_say_where_the_time_of_a_step_goes():
     cycles = engine.clocks.read()
     assert cycles.shape == (3, 8)
     assert (cycles > 0).all()
-    marks = ["neurons updated", "arrivals queued", "events of targets done", "arrivals delivered", "traces settled"]
-    assert re.search(r" after \d+, .*".join([*marks, "delivered"]), engine.placement)
+    marks = dict(re.findall(r"[:,] ([a-z ]+) after (\d+)", engine.placement))
+    assert set(marks) == {*MARKS, *PLASTIC_MARKS}
+    assert [int(cycles) for cycles in marks.values()] == sorted(int(cycles) for cycles in marks.values())
+    order = ["neurons updated", "events of targets done", "arrivals delivered", "traces settled", "delivered"]
+    assert [mark for mark in marks if mark in order] == order
 
 
 def test_marked_lines():
