@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from beside_interpreter import compare, equal
+from beside_interpreter import as_tree, compare, equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.gpu import plastic_order
 from brainevent.network.gpu.drawing import Drawing
-from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.engine import CudaEngine, drawing_on_gpu
 from brainevent.network.gpu.partition import Partition
 from brainevent.network.gpu.plastic_layout import laid_out, plastic_rows_text
 from brainevent.network.gpu.plastic_order import PlasticOrder
@@ -260,3 +260,29 @@ def test_the_text_compiles_for_gpus():
         assert f".entry {name}" in ptx
     for word in ("fma.", "approx", ".local"):
         assert word not in ptx
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("delay_at", "delay"), [("axon", 0.2), ("axon", be.uniform(0.1, 0.9)), ("dendrite", 0.3)])
+@pytest.mark.parametrize("weight", [0.0001, be.uniform(0, 0.0002)])
+def test_a_gpu_draws_and_sorts_what_the_host_draws(delay_at, delay, weight):
+    """Short rows and long ones, distinct synapses and others; and a run, after which all is drawn again."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    for connect, targets in (
+        (be.connect.in_degree(3_000, weight=weight), 400),
+        (be.connect.total(10**6, weight=weight), 7),
+    ):
+        net = network(connect, 20_000, targets, delay=delay, plasticity=rules(STATES[1], delay_at, high=0.01))
+        theirs, ours = build_plan(net, seed=5), build_plan(net, seed=5, measure=drawing_on_gpu())
+        assert ours.plastic[0].drawn is not None
+        engines = [CudaEngine(plan) for plan in (ours, theirs)]
+        equal(engines[0].state, initial_state(theirs))
+        found, expected = (downloaded(engine.plastic.layouts["ab"]) for engine in engines)
+        assert found.keys() == expected.keys()
+        for name, array in found.items():
+            np.testing.assert_array_equal(array, expected[name], err_msg=name)
+        runs = [as_tree(engine.run(50, Wanted(("b",)), {})) for engine in engines]
+        equal(*runs)
+        equal(*(engine.state for engine in engines))
+        engines[0].load(begun_state(ours))
+        equal(engines[0].state, initial_state(theirs))
