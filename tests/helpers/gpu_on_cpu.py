@@ -90,6 +90,7 @@ static int look(const int* at) { return *at; }
 template <class T> static void pin(T&) {}
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static u32 get_again(const u32* at) { return get_word(at); }
 static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};

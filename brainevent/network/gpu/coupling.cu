@@ -57,7 +57,7 @@ BE void show_first(const Net& net, u32 block, u32 first) {
     EACH_THREAD_END
     THREADS_DO
         for (u32 other = tid; other < net.blocks; other += THREADS)
-            while (get_word(net.met + other) != first + 1) rest();
+            while (get_again(net.met + other) != first + 1) rest();
         fence();
     THREADS_MEET
 }

@@ -66,6 +66,12 @@ BE void pin(u64& x) { asm volatile("" : "+l"(x)); }
 template <class T> BE void pin(T*& x) { asm volatile("" : "+l"(x)); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
 BE u32 get_word(const u32* at) { return __ldcg(at); }
+// For a loop that waits: one of `get_word`, which reads memory that nothing seems to change, is deleted by the compiler.
+BE u32 get_again(const u32* at) {
+    u32 x;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(at) : "memory");
+    return x;
+}
 BE uint4 get_four(const uint4* at) { return __ldcg(at); }
 BE u64 fetch_slot(const u64* at) { return __ldg(at); }
 BE u32 fetch_word(const u32* at) { return __ldg(at); }

@@ -25,7 +25,7 @@ from ..._compat import (
     symbolic_zero_like,
 )
 
-__all__ = ["earlier", "lower_on", "plain_outer", "plain_times", "times"]
+__all__ = ["all_digits", "earlier", "lower_on", "plain_outer", "plain_times", "times"]
 
 Array = Any
 Run = Callable[..., Array]
@@ -33,12 +33,17 @@ Run = Callable[..., Array]
 _FEWER_DIGITS = (None, "default", "fastest", "bfloat16", "tensorfloat32", "BF16_BF16_F32", "TF32_TF32_F32")
 
 
+def all_digits() -> bool:
+    """Return whether JAX is asked for products with more digits than GPUs have by themselves: some 11 bits."""
+    return jax.config.jax_default_matmul_precision not in _FEWER_DIGITS  # type: ignore[attr-defined]
+
+
 def times(spikes: Array, matrix: Array, delay: int = 0) -> Array:
     """Return spikes (steps, sources) times a matrix (sources, neurons), `delay` steps later; spikes are 0, 1 or NaN.
 
     GPUs multiply with fewer digits unless `jax_default_matmul_precision` asks for more.
     """
-    exact = jax.config.jax_default_matmul_precision not in _FEWER_DIGITS  # type: ignore[attr-defined]
+    exact = all_digits()
     return _times.bind(spikes[None, None], matrix[None], delay=delay, exact=exact)[0][0, 0]
 
 

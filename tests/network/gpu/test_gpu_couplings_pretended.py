@@ -111,7 +111,9 @@ def test_the_text_compiles_for_a_gpu():
     engine = engine_of(coupled_plans.plan())
     for change in ({}, {"traced": True}, {"beside": True}):
         text = step_text(engine.kinds, dataclasses.replace(engine.shape.structure, **change))
-        assert "fence.acq_rel.gpu" in ptx_of(text)
+        ptx = ptx_of(text)
+        assert "fence.acq_rel.gpu" in ptx
+        assert "ld.relaxed.gpu.global.u32" in ptx  # blocks wait: a loop of other loads is deleted
 
 
 def test_networks_without_couplings_have_the_text_that_they_had():

@@ -57,7 +57,7 @@ def test_steps_have_the_bits_of_the_interpreter_and_gradients_are_those_of_jax(r
 # Populations, links and samples; and whether gradients are precise.
 TOGETHER = {
     "delays and receptors": ([(synapse, 200, {})], [(0, 0, "syn", 1), (0, 0, "other", 3), (0, 0, "syn", 2)], 20, False),
-    "five delays": ([(leaky, 512, {"wanted": []})], [(0, 0, "syn", delay) for delay in range(1, 6)], 16, True),
+    "five delays": ([(leaky, 256, {"wanted": []})], [(0, 0, "syn", delay) for delay in range(1, 6)], 16, True),
     "excitation and inhibition": (
         [(synapse, 768, {}), (synapse, 192, {})],
         [(0, 0, "syn", 1), (0, 1, "syn", 1), (1, 0, "other", 1), (1, 1, "other", 1)], 32, False,

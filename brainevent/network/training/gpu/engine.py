@@ -16,6 +16,7 @@ from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
 from ...reference.products import Product
 from ..cells import Cell, Cells, named
+from ..times import all_digits
 from .calls import Kernels, residuals
 from .device import Device, gpu
 from .halves import times
@@ -27,8 +28,6 @@ __all__ = ["GpuKernels"]
 
 Array = Any
 Arrays = Mapping[str, Array]
-# Of `jax.default_matmul_precision`: with these, GPUs multiply float32 with 11 digits or fewer.
-_FEWER_DIGITS = (None, "default", "fastest", "bfloat16", "tensorfloat32", "BF16_BF16_F32", "TF32_TF32_F32")
 Shapes = dict[str, tuple[tuple[int, ...], str]]
 
 
@@ -75,8 +74,7 @@ class GpuKernels:
 
     def as_asked(self) -> GpuKernels:
         """Return the engine in the precision of products that JAX is asked for."""
-        asked = jax.config.jax_default_matmul_precision  # type: ignore[attr-defined]
-        return replace(self, precise=asked not in _FEWER_DIGITS)
+        return replace(self, precise=all_digits())
 
     @property
     def _device(self) -> Device:
