@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant(
         "numba-number-of-threads-stays-changed",
         "backends/numba/runtime.py",
-        "if before != 0:",
-        "if before < 0:",
+        "%unlimited = icmp eq i64 %before, 0",
+        "%unlimited = icmp ne i64 %before, 0",
         ("test_numba_parallel", "test_numba", "test_event_threads"),
     ),
     Mutant(

@@ -212,6 +212,13 @@ MUTANTS = (
         ("test_training_on_cpu",),
     ),
     Mutant(
+        "training-on-a-cpu-takes-nan-for-a-spike",
+        "network/training/cpu/events.py",
+        "jnp.isnan(spikes), np.uint8(2)",
+        "jnp.isnan(spikes), np.uint8(1)",
+        ("test_training_on_cpu",),
+    ),
+    Mutant(
         "training-on-a-gpu-has-weights-of-the-other-way",
         "network/training/gpu/weights.py",
         "ordered.transpose(5, 0, 6, 1, 7, 9, 4, 3, 8, 2)",

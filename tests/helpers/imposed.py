@@ -61,6 +61,7 @@ def weights_of(
     recorded = make_engine(plan, backend).run(steps, Wanted((), samples=samples), dict(inputs))
     found = {}
     for one in plan.plastic:
-        sources, targets = (x[one.order] for x in (one.sources, one.targets))
+        made = one.synapses
+        sources, targets = (x[made.order] for x in (made.sources, made.targets))
         found[one.name] = recorded.samples[one.name][:, np.lexsort((targets, sources))]
     return found

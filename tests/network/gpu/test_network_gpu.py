@@ -29,6 +29,7 @@ from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx import ptx_of
+from training_on_cpu import PretendGpu
 
 from brainevent.errors import NetworkError, NotFiniteError
 from brainevent.network import engines
@@ -415,7 +416,8 @@ def test_weights_are_replaced():
         assert ours.rows.entry.wide == (factor == 2**20)
 
 
-def test_the_report_says_where_everything_lies():
+def test_the_report_says_where_everything_lies(monkeypatch):
+    monkeypatch.setattr("brainevent.network.training.gpu.engine.gpu", lambda: PretendGpu(shared_bytes=0))
     plan = dense(1500)
     simulation = Simulation(plan, engine_of(plan, 2))
     words = (

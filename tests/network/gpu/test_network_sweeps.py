@@ -12,6 +12,7 @@ import pytest
 import test_network_replaced_weights as replaced
 from beside_interpreter import equal
 from network_in_jax import DeviceInJax
+from training_on_cpu import PretendGpu
 
 import brainevent as be
 from brainevent.errors import NetworkError
@@ -120,8 +121,9 @@ def test_vmap_over_weights_is_a_build_for_each():
     np.testing.assert_array_equal(inside["E.v"][0], separate(4.3)[1]["E.v"])
 
 
-def test_weights_that_jax_traces_are_trained():
-    """As floats, in plain JAX: these populations project to each other, and most of their weights are not given."""
+def test_weights_that_jax_traces_are_trained(monkeypatch):
+    """As floats, in plain JAX on a GPU without room for kernels of training."""
+    monkeypatch.setattr("brainevent.network.training.gpu.engine.gpu", lambda: PretendGpu(shared_bytes=0))
     sim, plain = built(replaced.network()), replaced.network().build(seed=3, backend="jax")
     for call in (jax.jit, jax.grad, lambda run: lambda w: jax.jit(jax.vmap(run))(w[None])[0]):
         found = []

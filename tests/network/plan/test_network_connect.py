@@ -109,7 +109,7 @@ def test_values_have_the_moments_of_their_law(values, mean, sd):
 def test_rows_without_synapses_write_nothing():
     """A row of probability 0 has as much room as it has synapses: none."""
     none, nothing = np.zeros(0, np.float32), [np.zeros(0, kind) for kind in ("u2", "i4", "i2", "i4", "u1", "u2")]
-    drawn = Recipe(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none)
+    drawn = Recipe(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none, 0)
     entries = Entries(np.ones(3, np.int64), np.array([50]), np.array([49, 0]), *nothing)
     scratch = scratch_for(50, 0)
     draw_rows(0, 3, drawn, np.zeros(4, np.int64), scratch, entries, np.zeros(50, np.int64))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx import ptx_of
 from small_plans import leaky
+from training_on_cpu import PretendGpu
 
 from brainevent.errors import NetworkError
 from brainevent.network.description import connect
@@ -205,7 +206,8 @@ def network(monkeypatch):
     return Network([a, b], projections, dt=0.1)
 
 
-def test_a_simulation_on_synapses_that_the_host_does_not_hold(network, tmp_path):
+def test_a_simulation_on_synapses_that_the_host_does_not_hold(network, tmp_path, monkeypatch):
+    monkeypatch.setattr("brainevent.network.training.gpu.engine.gpu", lambda: PretendGpu(shared_bytes=0))
     ours, theirs = (network.build(seed=3, backend=backend, threads=1) for backend in ("cuda", "numba"))
     assert list(ours.plan.synapses.held) == [1]
     record = ["a.spikes", "b.v"]
