@@ -1,20 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of kernel languages: name, platforms, and the reason why one is not available here."""
+"""What the package knows about a kernel language is one value, which the language's folder in `backends/` registers."""
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 import importlib.util
 import re
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 
+from . import config
+from ._content import add_libraries
 from ._system import why_not_compiled
-from .errors import HeaderNotFoundError, HostCompilerNotFoundError, KernelToolchainError, NvccNotFoundError
+from .errors import (
+    HeaderNotFoundError,
+    HostCompilerNotFoundError,
+    KernelNotAvailableError,
+    KernelToolchainError,
+    NvccNotFoundError,
+    RegistrationTypeError,
+    RegistrationValueError,
+)
 
-__all__ = ["LANGUAGES", "Language", "in_one_sentence", "language", "numba_cuda_is_simulated"]
+__all__ = ["Generator", "Language", "Variants", "in_one_sentence", "known_languages", "language",
+           "load_with_packages", "no_device",
+           "no_driver", "no_package", "no_tool", "register", "watch", "where_compiled"]  # fmt: skip
 
 _CODE = re.compile(r"^\[E-[A-Z]+\] ")
 _INSTALL = {
@@ -23,37 +37,145 @@ _INSTALL = {
     HeaderNotFoundError: "run: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl",
 }
 
+Why = Callable[[], str | None]  # None, or one sentence that says what is missing and what to install
+Generator = Callable[..., Any]  # of kernels
+Variants = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]  # keyword arguments of a generator to choose from
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Language:
-    """A row of the table; `why_missing()` is None, or one sentence that says what to install.
+    """What the package knows about a kernel language.
 
-    An `emulator`, if any, runs the language's kernels for GPUs and TPUs on a CPU, unless `why_not_emulated()` returns
-    the reason why not. `merges_batches` means that the language's own wrapper for JAX passes a whole batch to a kernel
-    as one array, which is wrong for most kernels.
+    Args:
+        name: The name, as in `def_<name>_kernel`, in the calls of operators, and in `brainevent doctor`.
+        title: The name in sentences.
+        platforms: Where its kernels run: "cpu", "gpu", "tpu".
+        why_missing: Returns None, or one sentence that says what is missing here and what to install.
+        returns: What a kernel generator returns, for the help of `def_<name>_kernel`.
+        method: The method `def_<name>_kernel` itself, if it has parameters of its own or an example; else it is made,
+            for the last of `platforms`.
+        wrappers: The public functions of the language, and the modules that they are in.
+        packages: What is installed for it, by the names of packages: their versions are part of what `tune` stores.
+        extra: Whether these packages need not be there on a machine where its kernels could run.
+        libraries: Modules that its kernels use and that their versions identify: what a kernel uses of them is not part
+            of its name.
+        batches: How `jax.vmap` runs its kernels, as in the table of languages.
+        merges_batches: Whether its own wrapper for JAX passes a whole batch to a kernel as one array, which is wrong
+            for most kernels.
+        needs: What it needs besides JAX, as in the table of languages.
+        derives: Whether it derives gradients from kernels, as in the table of languages.
+        compiles: Whether its kernels are compiled, which not every operating system allows.
+        emulator: What runs its kernels for GPUs and TPUs on a CPU, if anything does.
+        why_not_emulated: Returns None, or why this emulator is missing.
+        emulated: Turns a kernel generator into one whose kernels the emulator runs.
+        when_emulating: Called with True and False when emulation is switched on and off.
+        on_laptop: What happens to its kernels without such a device, as in the table of languages.
+        loaders: Of kernels in exported programs, by kind: modules whose `load(header, code)` gives a handler.
+        trial: Builds a function that adds one to an array of float32, for `brainevent doctor --try`.
+        notes: What else `brainevent doctor` says about emulation in this process: labels and sentences.
     """
 
     name: str
     title: str
     platforms: tuple[str, ...]
-    why_missing: Callable[[], str | None]
-    emulator: str | None = None
-    why_not_emulated: Callable[[], str | None] = lambda: None
+    why_missing: Why
+    returns: str = "a function of the operands"
+    method: Callable[..., None] | None = None
+    wrappers: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
+    extra: bool = False
+    libraries: tuple[str, ...] = ()
+    batches: str = "native loop"
     merges_batches: bool = False
+    needs: str = "nothing"
+    derives: str = "no"
+    compiles: bool = True
+    emulator: str | None = None
+    why_not_emulated: Why = lambda: None
+    emulated: Callable[[Generator], Generator] = lambda generator: generator
+    when_emulating: Callable[[bool], None] | None = None
+    on_laptop: str = "no"
+    loaders: Mapping[str, str] = field(default_factory=dict)
+    trial: Callable[[], Callable[[Any], Any]] | None = None
+    notes: Callable[[], Iterable[tuple[str, str]]] = tuple
 
     def why_not_compiled(self, *instead: str) -> str | None:
         """Return why kernels in this language do not run on this operating system, with advice, or None."""
-        return None if self.name == "pallas" else why_not_compiled(f"a kernel in {self.title}", *instead)
+        return why_not_compiled(f"a kernel in {self.title}", *instead) if self.compiles else None
 
 
-def _package(module: str, install: str) -> str | None:
-    """Search for a package without importing it."""
-    if importlib.util.find_spec(module) is None:
-        return f"the package {module.partition('.')[0]!r} is not installed; run: {install}"
+LANGUAGES: dict[str, Language] = {}  # by name, in the order of registration
+_watchers: list[Callable[[Language], None]] = []
+
+
+def register(value: Language) -> None:
+    """Add a language: its method of operators, its lines of `brainevent doctor`, its versions, its emulator.
+
+    Raises:
+        RegistrationTypeError: If it is not a `Language`.
+        RegistrationValueError: If its name is not one, or another language has it.
+    """
+    if not isinstance(value, Language):
+        raise RegistrationTypeError(f"languages.register: expected a Language, found {type(value).__name__}")
+    if not value.name.isidentifier():
+        raise RegistrationValueError(f"languages.register: {value.name!r} cannot be part of def_<name>_kernel")
+    if value.name in LANGUAGES:
+        if LANGUAGES[value.name] is value:
+            return
+        raise RegistrationValueError(f"languages.register: there is a language {value.name!r} already")
+    LANGUAGES[value.name] = value
+    add_libraries(value.libraries)
+    if value.when_emulating is not None:
+        config.call_when_emulating(value.when_emulating)
+    for watcher in _watchers:
+        watcher(value)
+
+
+def watch(watcher: Callable[[Language], None]) -> None:
+    """Call a function with each language that is registered, now and later."""
+    _watchers.append(watcher)
+    for value in LANGUAGES.values():
+        watcher(value)
+
+
+def known_languages() -> tuple[Language, ...]:
+    """Return all languages."""
+    return tuple(LANGUAGES.values())
+
+
+def language(name: str) -> Language | None:
+    """Return the language of that name, or None."""
+    return LANGUAGES.get(name)
+
+
+# ---- what is missing, in one sentence --------------------------------------------------------------------------------
+
+
+def where_compiled(title: str, why_missing: Why) -> Why:
+    """Check the operating system first: compiled code does not run on all of them."""
+    return lambda: why_not_compiled(f"a kernel in {title}") or why_missing()
+
+
+def no_package(module: str, install: str, package: str | None = None) -> str | None:
+    """Search for a package without importing it; `package` is its name, if modules of others begin like this one."""
+    try:
+        is_missing = importlib.util.find_spec(module) is None
+    except ModuleNotFoundError:  # the package that it is a part of is missing
+        is_missing = True
+    if is_missing:
+        return f"the package {package or module.partition('.')[0]!r} is not installed; run: {install}"
     return None
 
 
-def _device(*platforms: str) -> str | None:
+def load_with_packages(where: str, module: str, install: str) -> Any:
+    """Import the part of a language that needs its packages, when a wrapper is called."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise KernelNotAvailableError(f"{where}: {error}; run: {install}") from error
+
+
+def no_device(*platforms: str) -> str | None:
     """Search for a device that JAX can use."""
     for platform in platforms:
         try:
@@ -66,7 +188,26 @@ def _device(*platforms: str) -> str | None:
     return "JAX sees no TPU; on a machine with one, run: pip install 'jax[tpu]'"
 
 
-def _tool(find: Callable[[], object]) -> str | None:
+def no_driver(what: str, least: tuple[int, int]) -> str | None:
+    """Compare the CUDA version of this machine's driver with the one that machine code needs."""
+    version = _driver_version()
+    if version is None or version >= least:
+        return None
+    here, needed = (".".join(map(str, pair)) for pair in (version, least))
+    return f"the NVIDIA driver here is for CUDA {here}, and {what} needs one for CUDA {needed}; update the driver"
+
+
+def _driver_version() -> tuple[int, int] | None:
+    number = ctypes.c_int(0)
+    try:
+        if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(number)):
+            return None
+    except (OSError, AttributeError):
+        return None
+    return number.value // 1000, number.value % 1000 // 10
+
+
+def no_tool(find: Callable[[], object]) -> str | None:
     """Search for a compiler like the loaders, and run it once."""
     try:
         find()
@@ -82,94 +223,3 @@ def in_one_sentence(error: Exception) -> str:
         if isinstance(error, kind):
             return f"{first}; {install if first.endswith(' is found here') else 'correct or unset that variable'}"
     return first
-
-
-def _numba() -> str | None:
-    return _package("numba", "pip install numba")
-
-
-def _cpp() -> str | None:
-    from .toolchain.find import find_host_compiler
-
-    return _tool(find_host_compiler)
-
-
-def _cuda_raw() -> str | None:
-    from .toolchain.find import find_cuda_toolkit
-
-    return _device("gpu") or _tool(find_cuda_toolkit)
-
-
-def _numba_cuda() -> str | None:
-    return _package("numba_cuda", "pip install 'numba-cuda[cu13]'") or _device("gpu")
-
-
-def _nvrtc() -> str | None:
-    install = "pip install 'cuda-bindings[all]'"
-    return _package("cuda", install) or _package("cuda.bindings", install) or _device("gpu")
-
-
-def _warp() -> str | None:
-    return _package("warp", "pip install warp-lang")
-
-
-def _triton() -> str | None:
-    install = "pip install jax-triton triton"
-    return _package("jax_triton", install) or _package("triton", install) or _device("gpu")
-
-
-def _pallas() -> str | None:
-    return _device("gpu", "tpu")
-
-
-def _numba_simulator() -> str | None:
-    if numba_cuda_is_simulated() is False:
-        return (
-            "numba.cuda was imported before emulation was switched on; start Python with BRAINEVENT_EMULATE=1, or call "
-            "brainevent.config.emulate() before anything imports numba.cuda"
-        )
-    return _numba()
-
-
-def numba_cuda_is_simulated() -> bool | None:
-    """Return whether `numba.cuda` is Numba's simulator in this process; None: it is yet to be imported."""
-    module = sys.modules.get("numba.cuda")
-    decorator = getattr(module, "jit", None)  # missing during the import
-    return None if decorator is None else decorator.__module__.startswith("numba.cuda.simulator")
-
-
-def _compiled(title: str, why_missing: Callable[[], str | None]) -> Callable[[], str | None]:
-    """Check the operating system first: compiled code does not run on all of them."""
-    return lambda: why_not_compiled(f"a kernel in {title}") or why_missing()
-
-
-LANGUAGES = (
-    Language("numba", "Numba", ("cpu",), _compiled("Numba", _numba)),
-    Language("cpp", "C++", ("cpu",), _compiled("C++", _cpp)),
-    Language("cuda_raw", "CUDA C++", ("gpu",), _compiled("CUDA C++", _cuda_raw)),
-    Language(
-        "numba_cuda",
-        "Numba-CUDA",
-        ("gpu",),
-        _compiled("Numba-CUDA", _numba_cuda),
-        "Numba's simulator",
-        _compiled("Numba's simulator", _numba_simulator),
-    ),
-    Language("nvrtc", "Raw CUDA (NVRTC)", ("gpu",), _compiled("CUDA", _nvrtc)),
-    Language(
-        "warp",
-        "NVIDIA Warp",
-        ("cpu", "gpu"),
-        _compiled("Warp", _warp),
-        "Warp's CPU device",
-        _compiled("Warp", _warp),
-        merges_batches=True,
-    ),
-    Language("triton", "Triton", ("gpu",), _compiled("Triton", _triton)),
-    Language("pallas", "Pallas", ("gpu", "tpu"), _pallas, "Pallas's interpreter"),
-)
-
-
-def language(name: str) -> Language | None:
-    """Return the row of that name, or None."""
-    return next((row for row in LANGUAGES if row.name == name), None)

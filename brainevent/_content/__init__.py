@@ -12,11 +12,11 @@ from typing import Any
 import jax
 
 from .compiled import needs_nothing_else, note
-from .named import OpaqueError, digest_of, importing_nothing
+from .named import OpaqueError, add_libraries, digest_of, importing_nothing
 from .of_numba import dispatcher_parts
 from .walk import Walk
 
-__all__ = ["Content", "content_name", "content_of", "needs_nothing_else", "note_before"]
+__all__ = ["Content", "add_libraries", "content_name", "content_of", "needs_nothing_else", "note_before"]
 
 
 @dataclass(frozen=True)

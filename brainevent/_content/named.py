@@ -23,6 +23,7 @@ __all__ = [
     "KINDS",
     "PLAIN",
     "OpaqueError",
+    "add_libraries",
     "bytes_of",
     "codes",
     "digest_of",
@@ -36,20 +37,8 @@ __all__ = [
 PLAIN = {bool: b"bool ", int: b"int ", str: b"str ", bytes: b"bytes ", type(None): b"NoneType "}  # written by repr
 KINDS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), np.generic, np.dtype)
 _may_import: contextvars.ContextVar[bool] = contextvars.ContextVar("may_import", default=True)
-_LIBRARIES = {
-    "brainevent",
-    "jax",
-    "jax_triton",
-    "jaxlib",
-    "llvmlite",
-    "ml_dtypes",
-    "numba",
-    "numpy",
-    "scipy",
-    "triton",
-    "warp",
-    *sys.stdlib_module_names,
-}
+_LIBRARIES = {"brainevent", "jax", "jaxlib", "ml_dtypes", "numpy", "scipy", *sys.stdlib_module_names}
+_of_languages: set[str] = set()  # libraries of kernel languages
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 _IMPORTS = dis.opmap["IMPORT_NAME"]
@@ -87,9 +76,16 @@ def bytes_of(value: Any) -> bytes:
     return kind + base.__repr__(value).encode(errors="surrogatepass")
 
 
+def add_libraries(names: Iterable[str]) -> None:
+    """Let the versions of these modules identify them, if they have one when a function of them is named."""
+    _of_languages.update(names)
+
+
 def is_library(module: str) -> bool:
     """Return whether a module's version identifies it; a user's module can have the name of one of Python's."""
     name = module.partition(".")[0]
+    if name in _of_languages:
+        return hasattr(sys.modules.get(name), "__version__")
     if name not in _LIBRARIES:
         return False
     return name not in sys.stdlib_module_names or name not in sys.modules or _is_standard(sys.modules[name])

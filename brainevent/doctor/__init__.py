@@ -15,6 +15,7 @@ from typing import Any, TextIO
 import jax
 
 from .. import config
+from .._compat import scan_lowering_missing
 from .._version import __version__
 from ..errors import (
     GpuArchDetectionError,
@@ -26,7 +27,7 @@ from ..errors import (
 from ..ffi.devices import cuda_capabilities
 from ..ffi.frame import api_version
 from ..ffi.targets import list_registered_targets
-from ..languages import LANGUAGES, Language, in_one_sentence, numba_cuda_is_simulated
+from ..languages import Language, in_one_sentence, known_languages
 from ..toolchain import cache, directory
 from ..toolchain.architectures import gpu_architectures
 from ..toolchain.find import (
@@ -42,14 +43,13 @@ from .trial import trials
 __all__ = ["Line", "Report", "Section", "print_diagnostics", "report", "size_in_words"]
 
 _REQUIRED = ("jax", "jaxlib", "numpy", "numba")
-_OPTIONAL = ("jax-cuda12-plugin", "jax-cuda13-plugin", "numba-cuda", "warp-lang", "jax-triton", "triton")
-_EXTRAS = ("numba_cuda", "warp", "triton")  # languages whose packages are optional
+_OPTIONAL = ("jax-cuda12-plugin", "jax-cuda13-plugin")
 _PREFIX = "BRAINEVENT_"
 _OURS = tuple(
     _PREFIX + name
     for name in (
         "ALLOW_UNSUPPORTED_COMPILER", "CACHE_DIR", "COMPILE_TIMEOUT", "COMPUTE_CAPABILITIES", "CSR_HYBRID_CONFIG",
-        "DEBUG_INDICES", "EMULATE", "NUMBA_CACHE", "NVCC_PATH", "NVCC_PREFER", "TOOLCHAIN_DEBUG",
+        "DEBUG_INDICES", "EMULATE", "FUSE_LOOPS", "NUMBA_CACHE", "NVCC_PATH", "NVCC_PREFER", "TOOLCHAIN_DEBUG",
     )
 )  # fmt: skip
 _OTHERS = (
@@ -97,6 +97,7 @@ def report(*, attempt: bool = False) -> Report:
         _section("Registered targets", _targets),
         _section("Kernel languages", lambda: _languages(here)),
         _section("Emulation on the CPU", _emulation),
+        _section("Loops as native calls", _loops),
     ]
     if attempt:
         sections.append(_section("Trial", trials))
@@ -134,7 +135,8 @@ def _versions() -> Iterator[Line]:
     yield Line("brainevent", __version__)
     yield Line("Python", f"{platform.python_version()}, {sys.executable}")
     yield Line("system", platform.platform())
-    for name in (*_REQUIRED, *_OPTIONAL):
+    packages = dict.fromkeys(package for row in known_languages() for package in row.packages)
+    for name in dict.fromkeys((*_REQUIRED, *_OPTIONAL, *packages)):
         try:
             yield Line(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
@@ -153,6 +155,14 @@ def _quietly(name: str) -> list[Any]:
         return jax.devices(name)
     except Exception:  # noqa: BLE001 - `_devices` says why
         return []
+
+
+def _loops() -> Iterator[Line]:
+    if (missing := scan_lowering_missing()) is not None:
+        yield Line("jax.lax.scan", f"compiled by JAX, with config.fuse_loops, too: {missing}", fault=True)
+    else:
+        chosen = "on" if config.is_fusing_loops() else "off; turn it on with config.fuse_loops()"
+        yield Line("jax.lax.scan", chosen)
 
 
 def _devices() -> Iterator[Line | str]:
@@ -289,15 +299,15 @@ def _targets() -> Iterator[Line | str]:
 
 def _languages(here: set[str]) -> Iterator[Line | str]:
     ready = 0
-    for row in LANGUAGES:
+    for row in known_languages():
         line = _language(row, here)
         ready += line.text == _READY
         yield line
-    yield f"ok, {ready} of {len(LANGUAGES)} are ready"
+    yield f"ok, {ready} of {len(known_languages())} are ready"
 
 
 def _language(row: Language, here: set[str]) -> Line:
-    expected = row.name not in _EXTRAS and not here.isdisjoint(row.platforms)
+    expected = not row.extra and not here.isdisjoint(row.platforms)
     try:
         why = row.why_missing()
     except Exception as error:  # noqa: BLE001
@@ -312,9 +322,8 @@ def _emulation() -> Iterator[Line | str]:
         yield Line("state", "on: programs for the CPU may run kernels for GPUs and TPUs")
     else:
         yield Line("state", "off; brainevent.config.emulate(), or BRAINEVENT_EMULATE=1 in the environment, turns it on")
-    for row in LANGUAGES:
+    for row in known_languages():
         if row.emulator is not None:
             why = row.why_not_emulated()
             yield Line(row.name, f"not here: {why}" if why else f"{'' if is_on else 'would run '}by {row.emulator}")
-    if numba_cuda_is_simulated() or os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
-        yield Line("numba.cuda", "Numba's simulator in this process: Numba-CUDA kernels run on CPUs, and on no GPU")
+    yield from (Line(label, text) for row in known_languages() for label, text in row.notes())

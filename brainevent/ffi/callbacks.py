@@ -18,9 +18,10 @@ _SLOTS = 6  # of a module: the package itself needs five, and each takes time to
 _Python = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * (_WORDS + 1), ctypes.c_void_p)
 
 # If Python raises, ctypes returns what its memory held before, and XLA would take that for an error's address. Python
-# may raise before a function's first line: when a signal is waiting. So signals are asked for first, Python writes its
-# answer down, and as long as there is none it is asked again. `room`: whether there is an answer; the answer; the
-# exception that a signal raised, as PyErr_Fetch gives it, and in its place the class of the one to raise afterwards.
+# may raise before a function's first line: when a signal is waiting. So signals are asked for first, unless the kernel
+# did that and left what was raised; Python writes its answer down, and as long as there is none it is asked again.
+# `room`: whether there is an answer; the answer; the exception that a signal raised, as PyErr_Fetch gives it, and in
+# its place the class of the one to raise afterwards.
 _CODE = """
 define internal i64 @ask(i64 %0, i64 %1, i64 %2, i64 %3, ptr %cell) {
 entry:
@@ -29,6 +30,10 @@ entry:
   %args = alloca [4 x i64]
   store [5 x i64] zeroinitializer, ptr %room
   %state = call i32 $PyGILState_Ensure()
+  %waiting = call ptr $PyErr_Occurred()
+  %nothing_waits = icmp eq ptr %waiting, null
+  br i1 %nothing_waits, label %check, label %take
+check:
   %signalled = call i32 $PyErr_CheckSignals()
   %interrupted = icmp ne i32 %signalled, 0
   br i1 %interrupted, label %take, label %begin
@@ -85,7 +90,7 @@ define i64 @slot_{n}(i64 %0, i64 %1, i64 %2, i64 %3) {{
 """
 _TEXT = ctypes.create_string_buffer(b"Python could not be asked: it raised before it began, 16 times")
 _OF_PYTHON = (
-    *("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch"),
+    *("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Occurred", "PyErr_Fetch"),
     *("PyThread_get_thread_ident", "PyThreadState_SetAsyncExc"),
 )
 _keep: list[Any] = []  # objects that native code points to live as long as the process
@@ -170,6 +175,7 @@ def _taken(memory: Any) -> BaseException | None:
 
 def _class_that_makes(error: BaseException) -> type[BaseException]:
     """Return a class that native code can raise; the instances that it makes are the exception itself."""
-    again = type(type(error).__name__, (type(error),), {"__new__": lambda cls: error}) if error.args else type(error)
+    itself = {"__new__": lambda cls, *args: error}
+    again = type(type(error).__name__, (type(error),), itself) if error.args else type(error)
     _classes[:] = [*_classes[-7:], again]
     return again

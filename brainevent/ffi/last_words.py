@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from . import frame
 
-__all__ = ["make_error", "note"]
+__all__ = ["latest", "make_error", "note", "outliving"]
 
 _Thing = TypeVar("_Thing")
 _MOST = 8  # errors
@@ -80,6 +80,12 @@ def make_error(call_frame: int, message: str, code: int = frame.INTERNAL) -> int
     return frame.make_error(call_frame, message, code)
 
 
+def latest() -> str:
+    """Return the error that was noted last."""
+    with _lock:
+        return next(reversed(_said), "a kernel in C++ raised an error")
+
+
 def note(message: str) -> None:
     """Have an error written if the process is aborted."""
     with _lock:
@@ -89,7 +95,7 @@ def note(message: str) -> None:
             del _said[oldest]
         lines = "".join(f"  {at} {text[:_LENGTH]}\n" for text, at in _said.items())
         text = f"{_HEAD}{lines}{_TAIL}".encode(errors="replace")
-        memory = _outliving(ctypes.create_string_buffer(len(text).to_bytes(8, sys.byteorder) + text))
+        memory = outliving(ctypes.create_string_buffer(len(text).to_bytes(8, sys.byteorder) + text))
         _words.value = ctypes.addressof(memory)
         _install()
         _held.append(memory)
@@ -98,7 +104,7 @@ def note(message: str) -> None:
         _held[:] = _held[-2:]
 
 
-def _outliving(thing: _Thing) -> _Thing:
+def outliving(thing: _Thing) -> _Thing:
     """Keep an object alive after Python's end: XLA's threads may abort the process later."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
     return thing
@@ -120,4 +126,4 @@ def _install() -> tuple[Any, ...]:
     engine.finalize_object()
     libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
     libc.signal(signal.SIGABRT, engine.get_function_address("last_words"))
-    return tuple(map(_outliving, (engine, before, _words)))
+    return tuple(map(outliving, (engine, before, _words)))

@@ -11,6 +11,7 @@ import ctypes
 import functools
 import importlib
 import json
+import platform as machines
 import threading
 import zlib
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ import numpy as np
 from . import frame
 from .callbacks import native_address
 
-__all__ = ["GRAPH_TARGET", "PAYLOAD", "TARGET", "install", "pack"]
+__all__ = ["GRAPH_TARGET", "PAYLOAD", "TARGET", "check_environment", "environment", "install", "pack"]
 
 TARGET = "brainevent_portable"
 GRAPH_TARGET = "brainevent_portable_graph"  # the same, for kernels that XLA may record in CUDA graphs
@@ -42,6 +43,20 @@ def pack(language: str, header: Mapping[str, Any], code: bytes) -> np.ndarray:
     """Return a payload: a line of JSON with the way to load the code, and the compressed code."""
     line = json.dumps({"layout": _LAYOUT, "language": language, **header}, sort_keys=True)
     return np.frombuffer(zlib.compress(line.encode() + b"\n" + code, 9), np.uint8)
+
+
+def environment() -> dict[str, str]:
+    """Return the properties that must be equal where the library is loaded."""
+    return {"machine": machines.machine(), "system": machines.system()}
+
+
+def check_environment(header: dict[str, Any]) -> None:
+    """Raise if a library was made for another machine or system."""
+    for what, here in environment().items():
+        if header[what] != here:
+            raise RuntimeError(
+                f"its compiled kernels are for {what} {header[what]}, and this is {here}; export it again here"
+            )
 
 
 def _load(payload: bytes) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import KernelArgumentError
 
-__all__ = ["HALVES", "number_bytes"]
+__all__ = ["HALVES", "byte_size", "number_bytes"]
 
 HALVES = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
@@ -75,3 +75,8 @@ def _shown(value: Any) -> str:
 def _same(number: float, value: Any) -> bool:
     plain = value.item() if isinstance(value, np.generic) else value  # NumPy would compare as floats
     return bool(number == plain) or (math.isnan(number) and math.isnan(plain))
+
+
+def byte_size(x: Any) -> int:
+    """Return the bytes of an array."""
+    return math.prod(x.shape) * np.dtype(x.dtype).itemsize

@@ -27,7 +27,7 @@ from .entry import GENERAL, REFERENCE, meant
 from .raised import listed
 from .tuning_lookup import lowering_platform
 
-__all__ = ["benchmark"]
+__all__ = ["benchmark", "benchmark_data"]
 
 _OPTIONS = (  # of `XLACustomKernel.benchmark`
     "platform", "n_warmup", "n_runs", "n_batch_per_run", "compare_results", "rtol", "atol", "verbose", "catch_errors",
@@ -125,6 +125,11 @@ def _configs(
             "have their own; pass operands, too, or leave "
             f"{'them' if len(keywords) > 1 else 'it'} out{_meant_option(keywords)}"
         )
+    return benchmark_data(definition, platform)
+
+
+def benchmark_data(definition: Definition, platform: str) -> list[BenchmarkConfig]:
+    """Return the configurations that the author's function makes, or raise if they are none."""
     make: Any = definition.benchmark_data
     found = make(platform=platform)
     configs = list(found) if isinstance(found, Iterable) else []

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import config
-from .._compat import interpreted_pallas
 from ..errors import BrainEventError, KernelCompilationError, KernelNotAvailableError
 from ..languages import Language, language
 from .entry import KernelEntry
@@ -40,19 +39,7 @@ class EmulatedGenerator:
             raise KernelNotAvailableError(
                 f"{self.language.title} cannot be emulated by {self.language.emulator}: {why}"
             )
-        if self.language.name != "pallas":
-            return self.generator(**kwargs)
-        with interpreted_pallas():
-            kernel: Any = self.generator(**kwargs)
-        return _interpreted(kernel) if callable(kernel) else kernel
-
-
-def _interpreted(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*operands: Any) -> Any:
-        with interpreted_pallas():
-            return kernel(*operands)
-
-    return run
+        return self.language.emulated(self.generator)(**kwargs)
 
 
 def emulated_entries(kernels: Kernels, defaults: Mapping[str, str]) -> dict[str, KernelEntry]:

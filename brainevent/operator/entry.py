@@ -9,7 +9,7 @@ from typing import Any
 
 from ..config import check_platform
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
-from ..languages import LANGUAGES
+from ..languages import known_languages
 from .variants import Declared, Variant, declared
 
 __all__ = ["GENERAL", "REFERENCE", "KernelEntry", "KernelGenerator", "checked_entry", "meant"]
@@ -96,7 +96,7 @@ def _known_language(name: Any, where: str) -> str | None:
         return None
     if not isinstance(name, str):
         raise RegistrationTypeError(f"{where}: language must be a string, found {type(name).__name__}")
-    known = [row.name for row in LANGUAGES]
+    known = [row.name for row in known_languages()]
     if name not in known:
         raise RegistrationValueError(
             f"{where}: unknown language {name!r}{did_you_mean(name, known)}; known: {', '.join(known)}"

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import config
 from .._documented import documented
-from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
+from ..errors import RegistrationTypeError, did_you_mean
+from ..languages import Language, watch
 from .definition import Definition
 from .entry import REFERENCE, KernelGenerator, checked_entry, meant
 from .reference import Reference
@@ -29,10 +30,14 @@ _documented = documented(
 
 
 class KernelMethods:
-    """The methods of an operator that register kernels."""
+    """The methods of an operator that register kernels; each language adds its own, `def_<name>_kernel`."""
 
     name: str
     definition: Definition
+
+    if TYPE_CHECKING:  # the methods of languages
+
+        def __getattr__(self, name: str) -> Callable[..., None]: ...
 
     @_documented
     def def_kernel(
@@ -72,110 +77,6 @@ class KernelMethods:
         """
         entry = checked_entry(self.name, backend, platform, kg, variants, language)
         self.definition.add_kernel(entry, asdefault)
-
-    @_documented
-    def def_numba_kernel(
-        self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
-    ) -> None:
-        """Register a Numba kernel for the CPU: a generator that returns what `numba_kernel` returns."""
-        self.def_kernel("numba", "cpu", kg, asdefault, variants=variants)
-
-    @_documented
-    def def_cpp_kernel(self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None) -> None:
-        r"""Register a kernel in C++ for the CPU: a generator that calls a function of what `load_cpp_inline` returns.
-
-        Examples:
-            >>> import jax.numpy as jnp, brainevent
-            >>> seven = brainevent.XLACustomKernel("doc_cpp_seven")
-            >>> def generator(*, outs):
-            ...     module = brainevent.load_cpp_inline(
-            ...         "doc_cpp_seven",
-            ...         '#include "brainevent/common.h"\n'
-            ...         "// @BE seven ret\n"
-            ...         "void seven(BE::Tensor out) { out.data_ptr<float>()[0] = 7; }",
-            ...     )
-            ...     return lambda: module.seven(outs=outs)
-            >>> seven.def_cpp_kernel(generator)
-            >>> seven(outs=jnp.zeros(1))
-            Array([7.], dtype=float32)
-        """
-        self.def_kernel("cpp", "cpu", kg, asdefault, variants=variants)
-
-    @_documented
-    def def_warp_kernel(
-        self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
-    ) -> None:
-        """Register a Warp kernel for the GPU: a generator that returns what `warp_kernel` returns.
-
-        Examples:
-            >>> import brainevent
-            >>> double = brainevent.XLACustomKernel("doc_languages")
-            >>> double.def_warp_kernel(lambda *, outs: None, variants={"block_dim": (64, 128)})
-            >>> double.def_numba_cuda_kernel(lambda *, outs: None)
-            >>> double.def_triton_kernel(lambda *, outs: None)
-            >>> double.def_cuda_raw_kernel(lambda *, outs: None, asdefault=True, language="nvrtc")
-            >>> double.def_pallas_kernel("tpu", lambda *, outs: None)
-            >>> double.defaults
-            {'gpu': 'cuda_raw', 'tpu': 'pallas'}
-        """
-        self.def_kernel("warp", "gpu", kg, asdefault, variants=variants)
-
-    @_documented
-    def def_triton_kernel(
-        self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
-    ) -> None:
-        """Register a Triton kernel for the GPU: a generator that returns a function with `jax_triton.triton_call`."""
-        self.def_kernel("triton", "gpu", kg, asdefault, variants=variants)
-
-    @_documented
-    def def_numba_cuda_kernel(
-        self, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
-    ) -> None:
-        """Register a Numba-CUDA kernel for the GPU: a generator that returns what `numba_cuda_kernel` returns."""
-        self.def_kernel("numba_cuda", "gpu", kg, asdefault, variants=variants)
-
-    @_documented
-    def def_cuda_raw_kernel(
-        self,
-        kg: KernelGenerator,
-        asdefault: bool = False,
-        *,
-        platform: str = "gpu",
-        variants: Declared | None = None,
-        language: str = "cuda_raw",
-    ) -> None:
-        """Register a kernel in CUDA C++, from `load_cuda_inline` or `cuda_kernel`.
-
-        Args:
-            platform: "gpu", or "cpu" for host code that nvcc compiles.
-            language: "nvrtc" for kernels of `cuda_kernel`, which need no nvcc.
-
-        Raises:
-            RegistrationValueError: If the platform is another one.
-        """
-        if platform not in ("cpu", "gpu"):
-            raise RegistrationValueError(
-                f"operator {self.name!r}: a cuda_raw kernel runs on 'cpu' or 'gpu', not {platform!r}"
-            )
-        self.def_kernel("cuda_raw", platform, kg, asdefault, variants=variants, language=language)
-
-    @_documented
-    def def_pallas_kernel(
-        self, platform: str, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
-    ) -> None:
-        """Register a Pallas kernel: a generator that returns a function with `jax.experimental.pallas.pallas_call`.
-
-        Args:
-            platform: "gpu" or "tpu".
-
-        Raises:
-            RegistrationValueError: If the platform is another one.
-        """
-        if platform not in ("gpu", "tpu"):
-            raise RegistrationValueError(
-                f"operator {self.name!r}: a Pallas kernel runs on 'gpu' or 'tpu', not {platform!r}"
-            )
-        self.def_kernel("pallas", platform, kg, asdefault, variants=variants)
 
     def def_reference(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Give the operator an implementation in `jax.numpy`; this may be used as a decorator.
@@ -262,3 +163,28 @@ class KernelMethods:
     def defaults(self) -> dict[str, str]:
         """The default backend of each platform, in a new dictionary."""
         return dict(self.definition.defaults)
+
+
+def _add_method(language: Language) -> None:
+    """Let operators have the method with which kernels in a language are registered."""
+    method = language.method or _usual_method(language)
+    method.__name__ = f"def_{language.name}_kernel"
+    method.__qualname__ = f"{KernelMethods.__qualname__}.{method.__name__}"
+    setattr(KernelMethods, method.__name__, _documented(method))
+
+
+def _usual_method(language: Language) -> Callable[..., None]:
+    name, platform = language.name, language.platforms[-1]
+
+    def register(
+        self: KernelMethods, kg: KernelGenerator, asdefault: bool = False, *, variants: Declared | None = None
+    ) -> None:
+        self.def_kernel(name, platform, kg, asdefault, variants=variants)
+
+    register.__doc__ = (
+        f"Register a {language.title} kernel for the {platform.upper()}: a generator that returns {language.returns}."
+    )
+    return register
+
+
+watch(_add_method)

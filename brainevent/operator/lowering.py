@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -36,7 +37,7 @@ from ..errors import (
 from ..ffi.call import current_operator
 from ..languages import language
 from .batch import Levels, batched, scanned
-from .bind import split
+from .bind import Carried, split
 from .definition import Definition
 from .emulation import advice, explained
 from .entry import GENERAL, REFERENCE, KernelEntry, meant
@@ -44,7 +45,9 @@ from .raised import listed, without_inner_frames
 from .tuning_lookup import CallTypes, tuned_choice, with_tuned_variant
 from .validation import checked_results
 
-__all__ = ["checked_kernel", "install", "lower", "select"]
+__all__ = ["checked_kernel", "chosen_kernel", "install", "lower", "operator_of", "select"]
+
+_installed: dict[Any, Definition] = {}  # by primitive: JAX keeps these as well, as long as the process lives
 
 
 def select(
@@ -125,28 +128,55 @@ def _no_kernel(definition: Definition, platform: str, backend: str | None) -> st
 
 def install(definition: Definition) -> None:
     """Register the operator's lowering with JAX, for all platforms."""
+    _installed[definition.primitive] = definition
     for platform in ("cpu", "cuda", "rocm", "tpu", "oneapi"):
         mlir.register_lowering(definition.primitive, functools.partial(lower, definition, platform), platform=platform)
+
+
+def operator_of(primitive: Any) -> Definition | None:
+    """Return the operator whose primitive this is, or None."""
+    return _installed.get(primitive)
+
+
+@dataclass(frozen=True)
+class ChosenKernel:
+    """The kernel for one bind: `build` makes a function of JAX arrays of it, for results and levels of `vmap`."""
+
+    definition: Definition
+    platform: str
+    entry: KernelEntry
+    params: dict[str, Any]  # keyword arguments of the call
+    carried: Carried
+
+    def build(self, outs: Sequence[ShapedArray], levels: Levels) -> Callable[..., list[Any]]:
+        """Return the kernel as a function, which builds it when it is traced."""
+        row, params = language(self.entry.language), self.entry.completed(self.params)
+        tree = self.carried.structure
+        kernel = checked_kernel(self.definition, self.platform, self.entry, tuple(outs), params, tree)
+        return _batched_or_scanned(kernel, levels, row is not None and row.merges_batches)
+
+
+def chosen_kernel(
+    definition: Definition, platform: str, operands: Sequence[Any], outs: Sequence[ShapedArray], params: dict[str, Any]
+) -> ChosenKernel:
+    """Choose the kernel for a bind with operands of these types."""
+    params, carried = split(params)
+    backend = params.pop("backend", None)
+    call = None if carried.levels else CallTypes.of(operands, outs, params)
+    entry = select(definition, platform, backend, dict(carried.block), call)
+    return ChosenKernel(definition, platform, entry, params, carried)
 
 
 def lower(
     definition: Definition, platform: str, ctx: Any, /, *operands: Any, outs: Sequence[ShapedArray], **params: Any
 ) -> Any:
     """Lower one call: the chosen kernel, batched by its language, on each shard if there is a sharding rule."""
-    params, carried = split(params)
-    levels = carried.levels
-    backend = params.pop("backend", None)
-    call = None if levels else CallTypes.of(ctx.avals_in, outs, params)
-    entry = select(definition, platform, backend, dict(carried.block), call)
+    chosen = chosen_kernel(definition, platform, ctx.avals_in, outs, params)
+    entry, levels, build = chosen.entry, chosen.carried.levels, chosen.build
     rule = definition.rule("sharding")
     if rule is not None:
-        rule = rule.of_call(ctx.avals_in, levels, params)
-    params = entry.completed(params)
-
-    def build(outs: tuple[ShapedArray, ...], levels: Levels) -> Callable[..., list[Any]]:
-        row = language(entry.language)
-        kernel = checked_kernel(definition, platform, entry, outs, params, carried.structure)
-        return _batched_or_scanned(kernel, levels, row is not None and row.merges_batches)
+        rule = rule.of_call(ctx.avals_in, levels, chosen.params)
+    params = entry.completed(chosen.params)
 
     with call_site_last(KernelCompilationError), explained(definition.name, entry):
         function = build(tuple(outs), levels)

@@ -18,6 +18,7 @@ import jax
 from .._content import content_name
 from .._system import cores
 from .._version import __version__
+from ..languages import language
 from .entry import KernelEntry
 from .variants import free_variants, label
 
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["CallTypes", "content_of", "device_of", "lowering_platform", "tuned_choice", "unlike_here",
            "versions_of", "with_tuned_variant"]  # fmt: skip
 
-_PACKAGES = {  # by language
-    "numba": ("numba", "llvmlite"),
-    "numba_cuda": ("numba-cuda",),
-    "nvrtc": ("cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
-    "pallas": ("triton",),
-    "triton": ("triton", "jax-triton"),
-    "warp": ("warp-lang",),
-}
 _MANY = 1024  # contents to keep
 _contents: dict[Any, tuple[str, bool]] = {}
 _lock = threading.Lock()
@@ -119,7 +112,8 @@ def _version(package: str) -> str:
 
 def versions_of(entries: Iterable[KernelEntry]) -> str:
     """Return the versions that affect the speed of these kernels: those of their languages' compilers."""
-    packages = sorted({package for entry in entries for package in _PACKAGES.get(entry.language, ())})
+    rows = filter(None, {language(entry.language) for entry in entries})
+    packages = sorted({package for row in rows for package in row.packages})
     found = ((package, _version(package)) for package in ("brainevent", "jax", "jaxlib", *packages))
     return ", ".join(f"{package} {version}" for package, version in found if version)
 

@@ -9,10 +9,10 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..errors import RegistrationTypeError, RegistrationValueError
+from ..languages import Variants as Declared
 
 __all__ = ["Declared", "Variant", "declared", "free_variants", "label"]
 
-Declared = Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]]
 Variant = tuple[tuple[str, Any], ...]  # pairs of a keyword and its value
 
 _TAKEN = ("outs", "backend")

@@ -90,12 +90,12 @@ def adjoint_of(
 
     Examples:
         >>> import jax.numpy as jnp
-        >>> from brainevent.network.surrogate import fast_sigmoid
+        >>> import brainevent as be
         >>> from brainevent.scalar.trace import trace
         >>> def leak(s, arriving, p):
         ...     v = s.v * p.decay + arriving.syn
         ...     return s.replace(v=jnp.where(v > 1, 0.0, v)), v > 1
-        >>> found = adjoint_of(trace(leak, {"v": 0.0}, ["syn"], {"decay": 0.9}), fast_sigmoid(), params=[])
+        >>> found = adjoint_of(trace(leak, {"v": 0.0}, ["syn"], {"decay": 0.9}), be.surrogate.fast_sigmoid(), params=[])
         >>> [residual.dtype for residual in found.residuals], len(found.backward.outputs)
         (['float32'], 2)
     """

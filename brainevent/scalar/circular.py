@@ -11,7 +11,7 @@ from jax import lax
 
 from .elementary import F, Scalar, bits, polynomial, scaled, where
 
-__all__ = ["cos", "sin"]
+__all__ = ["cos", "sin", "sin_of_small"]
 
 _LARGE = F(64)
 # The sum is pi / 2; the products of all parts but the last with up to 12 bits are exact.
@@ -96,6 +96,11 @@ def _sine_of(k: Scalar, r: Scalar) -> Scalar:
 def sin(x: Scalar) -> Scalar:
     """Return the sine."""
     return where(lax.abs(x) < F(2**-12), x, _sine_of(*_turns(x)))
+
+
+def sin_of_small(x: Scalar) -> Scalar:
+    """Return the sine of a float32 number from -64 to 64, in far fewer lines: the bits are those of `sin`."""
+    return where(lax.abs(x) < F(2**-12), x, _sine_of(*_turns_of_small(x)))
 
 
 def cos(x: Scalar) -> Scalar:

@@ -41,7 +41,7 @@ def _integer_pow(x: Scalar, *, y: int) -> Scalar:
 
 def _sign(x: Scalar) -> Scalar:
     """Return -1, 1, or x itself where it is zero or NaN."""
-    below = x if x.dtype == np.uint32 else lax.select(x < 0, _like(-1, x), x)
+    below = x if np.dtype(x.dtype).kind == "u" else lax.select(x < 0, _like(-1, x), x)
     return lax.select(x > 0, _like(1, x), below)
 
 

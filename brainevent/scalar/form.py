@@ -15,6 +15,8 @@ from .primitives import apply, flush, result_dtype
 __all__ = [
     "DTYPES",
     "FLOATS",
+    "HALVES",
+    "WIDE_INTEGERS",
     "Assign",
     "Branch",
     "Constant",
@@ -32,9 +34,12 @@ __all__ = [
 
 FLOATS = ("float32", "float64")
 DTYPES = (*FLOATS, "int32", "uint32", "bool")
+WIDE_INTEGERS = ("int64", "uint64")  # which loops compute with, and rules do not
+HALVES = ("float16", "bfloat16")  # likewise: held as float32, and rounded after each operation
 _NARROW = {"int64": "int32", "uint64": "uint32"}
 _WIDE = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 _BITS = {"float32": "uint32", "float64": "uint64", "int32": "uint32", "uint32": "uint32", "bool": "uint8"}
+_BITS |= {f"{sign}int{bits}": f"uint{bits}" for sign in ("", "u") for bits in (8, 16, 64)}  # of loops, not of rules
 
 
 def form_dtype(dtype: Any) -> str:

@@ -13,7 +13,7 @@ from .elementary import Scalar, erf, erf_inv, erfc, exp, exp2, expm1, log, log1p
 from .inverse import acos, acosh, asin, asinh, atan, atan2, atanh, cbrt
 from .poisson import be_poisson_more, be_poisson_of
 from .power import power
-from .threefry import be_bits, be_more_bits
+from .threefry import be_bits, be_more_bits, be_turned
 
 __all__ = ["CALLED", "FUNCTIONS", "LARGEST_ERRORS"]
 
@@ -71,6 +71,7 @@ LARGEST_ERRORS: dict[str, float] = {
 CALLED: dict[str, tuple[Callable[..., Scalar], tuple[str, ...]]] = {
     "be_bits": (be_bits, ("uint32",) * 4),
     "be_more_bits": (be_more_bits, ("uint32",) * 4),
+    "be_turned": (be_turned, ("uint32",) * 4),
     "be_poisson_of": (be_poisson_of, ("float32",) * 2),
     "be_poisson_more": (be_poisson_more, (*("uint32",) * 4, "float32")),
 }

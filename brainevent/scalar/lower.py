@@ -13,13 +13,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._compat import source_line
+from .._compat import Tracer, source_line
 from ..errors import RuleError
 from .arrays import MOVES, SPLITS, chosen
 from .control import CALLS, CONTROL, inner_jaxpr, opened
 from .derived import DERIVED
 from .float64 import COMPOSED, PRIMITIVES_64, of_float64
-from .form import DTYPES, FLOATS, Constant, Form, Name, Operand, Values, Writer, boxed, constant, held_dtype
+from .form import (
+    DTYPES,
+    FLOATS,
+    HALVES,
+    WIDE_INTEGERS,
+    Constant,
+    Form,
+    Name,
+    Operand,
+    Values,
+    Writer,
+    boxed,
+    constant,
+    held_dtype,
+)
 from .functions import CALLED, FUNCTIONS
 from .interpret import interpret
 from .narrow import clamped_to, high_product, is_narrow, seen_by, wrapped_to
@@ -75,10 +89,14 @@ def form_of_jaxpr(name: str, jaxpr: Any) -> Form:
 
 
 class Lowering:
-    """Lines of one rule: its name in errors, whether its source lines are noted, and whether it may print."""
+    """Lines of one rule: its name in errors, whether its source lines are noted, and whether it may print.
 
-    def __init__(self, rule: str, *, follow: bool = True, prints: bool = False):
+    If it is `wide`, integers of 64 bits are what they are, as in loops, and not those of rules, which have 32.
+    """
+
+    def __init__(self, rule: str, *, follow: bool = True, prints: bool = False, wide: bool = False):
         self.rule, self.follow, self.prints, self.writer = rule, follow, prints, Writer()
+        self.wide = wide
         self.draws: set[tuple[Operand, ...]] = set()  # number and index of each draw of the rule
         self.opened: list[str] = []  # names of the primitives within which the lowering is
 
@@ -103,14 +121,28 @@ class Lowering:
     def literal(self, value: Any) -> Values:
         """Return an array that is known at tracing."""
         self._check_key(getattr(value, "dtype", None))
+        if isinstance(value, Tracer):
+            raise self.error(
+                "uses an array from outside that JAX traces; use one that is known, outside of jax.jit, jax.vmap and "
+                "jax.grad, or a parameter"
+            )
         array = np.asarray(value)
-        dtype = held_dtype(array.dtype)
-        if dtype not in DTYPES or array.size > MOST_ELEMENTS:
+        dtype = self.held(array.dtype)
+        if not self._is_known(dtype) or array.size > MOST_ELEMENTS:
             raise self.error(f"uses a constant array of {dtype}{list(array.shape)}; {_ALLOWED}")
         if np.any(array != array.astype(dtype)) and array.dtype.kind in "iu":
             lost = array[array != array.astype(dtype)].flat[0]
             raise self.error(f"uses the integer {lost}, which does not fit in {dtype}; use a smaller one")
         return boxed([constant(x, dtype) for x in array.reshape(-1)], array.shape)
+
+    def held(self, dtype: Any) -> str:
+        """Return the dtype in which values of one of JAX are computed."""
+        if self.wide and str(dtype) in (*WIDE_INTEGERS, *HALVES):
+            return str(dtype) if str(dtype) in WIDE_INTEGERS else "float32"
+        return held_dtype(dtype)
+
+    def _is_known(self, dtype: str) -> bool:
+        return dtype in DTYPES or (self.wide and dtype in WIDE_INTEGERS)
 
     def error(self, problem: str) -> RuleError:
         """Return an error that names the rule and the line of it."""
@@ -124,8 +156,8 @@ class Lowering:
     def _check_types(self, eqn: Any) -> None:
         for var in eqn.outvars:
             self._check_key(getattr(var.aval, "dtype", None))
-            dtype, shape = held_dtype(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
-            if dtype not in DTYPES or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
+            dtype, shape = self.held(getattr(var.aval, "dtype", var.aval)), getattr(var.aval, "shape", ())
+            if not self._is_known(dtype) or math.prod(shape) > MOST_ELEMENTS or 0 in shape:
                 raise self.error(f"{eqn.primitive.name} makes {dtype}{list(shape)}; {_ALLOWED}")
 
     def _wrapped(self, eqn: Any, results: list[Values]) -> list[Values]:
@@ -232,9 +264,9 @@ class Lowering:
             return self._selected
         if str(eqn.outvars[0].aval.dtype) == "float64" and of_float64(name) in (*PRIMITIVES_64, *COMPOSED):
             return functools.partial(self._wide, of_float64(name))
-        if name in FUNCTIONS:
+        if name in FUNCTIONS and eqn.outvars[0].aval.dtype.kind not in "iu":
             return functools.partial(self._called, name)
-        if name in DERIVED:
+        if name in DERIVED and (name != "clz" or self.held(eqn.outvars[0].aval.dtype) not in WIDE_INTEGERS):
             return functools.partial(self._derived, name, eqn.params)
         return None
 
@@ -255,9 +287,9 @@ class Lowering:
             )
         if op == "bitcast" and eqn.outvars[0].aval.size != eqn.invars[0].aval.size:
             raise self.error(f"no engine supports a bitcast of {given} to {dtype}; use shifts, & and |")
-        if given in FLOATS and is_narrow(dtype):
+        if given in (*FLOATS, *HALVES) and is_narrow(dtype):
             return functools.partial(clamped_to, self.writer, dtype)
-        return functools.partial(self._converted, op, held_dtype(dtype))
+        return functools.partial(self._converted, op, self.held(dtype))
 
     def _converted(self, op: str, dtype: str, operand: Operand) -> Operand:
         return operand if operand.dtype == dtype else self.writer.emit(op, operand, dtype=dtype)
@@ -299,6 +331,6 @@ _ALLOWED = f"a rule may use float32, bool, and integers of 8 to 32 bits, and arr
 
 @functools.cache
 def _derived_jaxpr(name: str, dtypes: tuple[str, ...], params: tuple[tuple[str, Any], ...]) -> Any:
-    with jax.enable_x64("float64" in dtypes):
+    with jax.enable_x64(not {"float64", *WIDE_INTEGERS}.isdisjoint(dtypes)):
         function = functools.partial(DERIVED[name], **dict(params))
         return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct((), dtype) for dtype in dtypes))

@@ -17,6 +17,7 @@ __all__ = ["numba_text"]
 _FLOAT = ARITHMETIC | {"rem": "flush(np.fmod({0}, {1}))", "neg": "-{0}", "abs": "abs({0})"}
 _FLOAT |= {"floor": "np.floor({0})", "ceil": "np.ceil({0})", "round": "np.rint({0})", "sqrt": "np.sqrt({0})"}
 _FLOAT |= {"max": "{0} if ({0} > {1}) | ({0} != {0}) else {1}", "min": "{0} if ({0} < {1}) | ({0} != {0}) else {1}"}
+_FLOAT |= {f"round_to_{name}": f"rounded_{name}({{0}})" for name in ("float16", "bfloat16")}
 _BY_HAND = {"add": "flush({0} + {1})", "sub": "flush({0} - {1})", "mul": "product({0}, {1})"}
 _BY_HAND |= {"div": "quotient({0}, {1})"}
 _FLOAT64 = {name: text.replace("flush(np.fmod({0}, {1}))", "np.fmod({0}, {1})") for name, text in _FLOAT.items()}
@@ -24,6 +25,8 @@ _FLOAT64 = {name: text.replace("flush(np.fmod({0}, {1}))", "np.fmod({0}, {1})") 
 _INTEGER = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "not": "~{0}", "abs": "abs({0})"}
 _INTEGER |= {"and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}"}
 _INTEGER |= {"max": "{0} if {0} > {1} else {1}", "min": "{0} if {0} < {1} else {1}"}
+# Numba promises LLVM that int64 numbers do not overflow, so that `a + b < b` would become `a < 0`; unsigned ones may.
+_INT64 = {op: f"np.uint64({{0}}) {sign} np.uint64({{1}})" for op, sign in (("add", "+"), ("sub", "-"), ("mul", "*"))}
 _BOOL = {"and": "{0} & {1}", "or": "{0} | {1}", "xor": "{0} ^ {1}", "not": "not {0}"}
 
 
@@ -56,7 +59,7 @@ class _Python:
             return f"{line.op}({', '.join(x)})" if line.op in PRIMITIVES_64 else _FLOAT64[line.op].format(*x)
         if dtype == "bool":
             return _BOOL[line.op].format(*x)
-        pattern = _INTEGER.get(line.op)
+        pattern = (_INTEGER | _INT64 if dtype == "int64" else _INTEGER).get(line.op)
         return f"np.{dtype}({pattern.format(*x)})" if pattern else f"{line.op}_{dtype}({', '.join(x)})"
 
     def begin(self, form: Form) -> str:

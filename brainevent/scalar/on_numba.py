@@ -16,8 +16,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from ..backends.numba import inner
+from ..backends.numba import half
 from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
+from ..backends.numba.inner import inner
 from ..backends.numba.internals import cgutils
 from .float64 import PRIMITIVES_64
 from .form import Form
@@ -169,6 +170,123 @@ def bit_count_uint32(a: Any) -> Any:
 def bit_count_int32(a: Any) -> Any:
     """Count the bits that are set."""
     return np.int32(bit_count_uint32(np.uint32(a)))
+
+
+# ---- integers of 64 bits
+
+
+@_njit
+def int64_of_float32(x: Any) -> Any:
+    """Truncate and saturate; NaN gives 0. The number may also be a float64."""
+    inside = np.int64(x) if abs(x) < np.float32(2.0**63) else np.int64(0)
+    low = np.int64(-(2**63)) if x <= np.float32(-(2.0**63)) else inside
+    return np.int64(2**63 - 1) if x >= np.float32(2.0**63) else low
+
+
+@_njit
+def uint64_of_float32(x: Any) -> Any:
+    """Truncate and saturate; NaN gives 0. The number may also be a float64."""
+    inside = np.uint64(x) if (x > _ZERO) & (x < np.float32(2.0**64)) else np.uint64(0)
+    return np.uint64(2**64 - 1) if x >= np.float32(2.0**64) else inside
+
+
+@_njit
+def _magnitude(a: Any) -> Any:
+    return np.uint64(-a) if a < 0 else np.uint64(a)
+
+
+@_njit
+def div_int64(a: Any, b: Any) -> Any:
+    """Truncate; x / 0 is -1."""
+    if b == 0:
+        return np.int64(-1)
+    quotient = np.int64(_magnitude(a) // _magnitude(b))
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+@_njit
+def rem_int64(a: Any, b: Any) -> Any:
+    """Return what is left of a, with its sign; x % 0 is x."""
+    if b == 0:
+        return a
+    rest = np.int64(_magnitude(a) % _magnitude(b))
+    return -rest if a < 0 else rest
+
+
+@_njit
+def div_uint64(a: Any, b: Any) -> Any:
+    """Truncate; x / 0 has all bits set."""
+    return np.uint64(2**64 - 1) if b == 0 else a // b
+
+
+@_njit
+def rem_uint64(a: Any, b: Any) -> Any:
+    """Return what is left of a; x % 0 is x."""
+    return a if b == 0 else a % b
+
+
+@_njit
+def shift_left_uint64(a: Any, n: Any) -> Any:
+    """Shift; by 64 and more to 0."""
+    return np.uint64(a) << (np.uint64(n) & np.uint64(63)) if np.uint64(n) < np.uint64(64) else np.uint64(0)
+
+
+@_njit
+def shift_right_logical_uint64(a: Any, n: Any) -> Any:
+    """Shift; by 64 and more to 0."""
+    return np.uint64(a) >> (np.uint64(n) & np.uint64(63)) if np.uint64(n) < np.uint64(64) else np.uint64(0)
+
+
+@_njit
+def shift_right_arithmetic_int64(a: Any, n: Any) -> Any:
+    """Shift; by 64 and more to the sign."""
+    return np.int64(a) >> np.int64(np.uint64(n) if np.uint64(n) < np.uint64(63) else np.uint64(63))
+
+
+@_njit
+def shift_left_int64(a: Any, n: Any) -> Any:
+    """Shift as if without a sign."""
+    return np.int64(shift_left_uint64(a, n))
+
+
+@_njit
+def shift_right_logical_int64(a: Any, n: Any) -> Any:
+    """Shift as if without a sign."""
+    return np.int64(shift_right_logical_uint64(a, n))
+
+
+@_njit
+def shift_right_arithmetic_uint64(a: Any, n: Any) -> Any:
+    """Shift as if with a sign."""
+    return np.uint64(shift_right_arithmetic_int64(a, n))
+
+
+@_njit
+def bit_count_uint64(a: Any) -> Any:
+    """Count the bits that are set."""
+    halves = np.uint32(a & np.uint64(0xFFFFFFFF)), np.uint32(a >> np.uint64(32))
+    return np.uint64(bit_count_uint32(halves[0]) + bit_count_uint32(halves[1]))
+
+
+@_njit
+def bit_count_int64(a: Any) -> Any:
+    """Count the bits that are set."""
+    return np.int64(bit_count_uint64(np.uint64(a)))
+
+
+# ---- floats of 16 bits, which are held in 32
+
+
+@_njit
+def rounded_float16(x: Any) -> Any:
+    """Return the nearest number that a float16 holds."""
+    return half.from_float16(half.to_float16(x))
+
+
+@_njit
+def rounded_bfloat16(x: Any) -> Any:
+    """Return the nearest number that a bfloat16 holds."""
+    return half.from_bfloat16(half.to_bfloat16(x))
 
 
 _HELPERS = {name: value for name, value in globals().items() if re.match("[a-z]", name) and hasattr(value, "py_func")}

@@ -8,8 +8,10 @@ This is the one place where the meaning is decided; every engine must return the
   sign; inputs of a rule likewise. So do x86 and GPUs with their denormals flushed to zero.
 - All NaN are the same NaN: no rule can distinguish them, and `bitcast` to an integer gives 0x7FC00000.
 - `max(a, b)` is a if a > b or a is NaN, else b; `min` likewise: NaN propagates, of two zeros the second is returned.
-- Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31.
-- A shift by 32 or more (a negative amount counts as such) gives 0, or the sign for an arithmetic shift to the right.
+- Integers wrap. `div` truncates; x / 0 is -1 (all bits set), x % 0 is x, -2^31 / -1 is -2^31. Those of rules have 32
+  bits, and those of loops also 64.
+- A shift by all bits or more (a negative amount counts as such) gives 0, or the sign for an arithmetic shift to the
+  right.
 - Floats to integers truncate and saturate; NaN gives 0. `rem` of floats is C's fmod.
 - float64 operations round as float32 does, and no denormal of theirs is flushed by the interpreter; engines may. They
   have functions such as `exp_float64`, whose last bits are those of the library that an engine calls.
@@ -21,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .._pieces import PIECE, copied_in_pieces
@@ -71,34 +74,38 @@ def _divide(a: Array, b: Array) -> Array:
         return _without_tiny(np.divide, a, b)
     if a.dtype == np.float64:
         return a / b
-    wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
-    quotient = np.sign(wide[0]) * np.sign(wide[1]) * (np.abs(wide[0]) // np.abs(wide[1]))
-    return np.where(b == 0, -1, quotient).astype(a.dtype)
+    divisor = np.where(b == 0, b.dtype.type(1), b)
+    rounded_up = ((a < 0) != (b < 0)) & (np.fmod(a, divisor) != 0)  # NumPy rounds down
+    return np.where(b == 0, ~np.zeros_like(a), a // divisor + rounded_up.astype(a.dtype))
 
 
 def _remainder(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.fmod(a, b)
-    wide = a.astype(np.int64), np.where(b == 0, 1, b).astype(np.int64)
-    return np.where(b == 0, wide[0], np.fmod(*wide)).astype(a.dtype)
+    return np.where(b == 0, a, np.fmod(a, np.where(b == 0, b.dtype.type(1), b)))
 
 
 def _shift(function: Any, a: Array, n: Array, beyond: Array) -> Array:
-    amount = n.view(np.uint32)
-    return np.where(amount < 32, function(a, np.minimum(amount, 31).astype(a.dtype)), beyond)
+    amount, bits = n.view(_unsigned(n)), 8 * a.itemsize
+    return np.where(amount < bits, function(a, np.minimum(amount, bits - 1).astype(a.dtype)), beyond)
+
+
+def _unsigned(a: Array) -> str:
+    return f"uint{8 * a.itemsize}"
 
 
 def _shift_right_logical(a: Array, n: Array) -> Array:
-    return _shift(np.right_shift, a.view(np.uint32), n, np.uint32(0)).view(a.dtype)
+    bits = a.view(_unsigned(a))
+    return _shift(np.right_shift, bits, n, np.zeros_like(bits)).view(a.dtype)
 
 
 def _shift_right_arithmetic(a: Array, n: Array) -> Array:
-    signed = a.view(np.int32)
-    return _shift(np.right_shift, signed, n, signed >> 31).view(a.dtype)
+    signed = a.view(f"int{8 * a.itemsize}")
+    return _shift(np.right_shift, signed, n, np.where(signed < 0, ~np.zeros_like(signed), 0)).view(a.dtype)
 
 
 def _bit_count(a: Array) -> Array:
-    return np.bitwise_count(a.view(np.uint32)).astype(a.dtype)
+    return np.bitwise_count(a.view(_unsigned(a))).astype(a.dtype)
 
 
 def _multiply_high(a: Array, b: Array) -> Array:
@@ -123,6 +130,8 @@ PRIMITIVES: dict[str, Callable[..., Array]] = {
     "ceil": np.ceil,
     "round": np.rint,
     "sqrt": np.sqrt,
+    "round_to_float16": lambda a: a.astype(np.float16).astype(np.float32),  # in loops: what floats of 16 bits hold
+    "round_to_bfloat16": lambda a: a.astype(ml_dtypes.bfloat16).astype(np.float32),
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
@@ -145,9 +154,10 @@ PRIMITIVES: dict[str, Callable[..., Array]] = {
 def _convert(x: Array, dtype: str) -> Array:
     if x.dtype.kind != "f" or dtype in ("bool", "float32", "float64"):
         return x.astype(dtype)
-    bounds = np.iinfo(dtype)
-    wide = np.clip(np.trunc(x.astype(np.float64)), float(bounds.min), float(bounds.max))
-    return np.where(np.isnan(wide), 0, wide).astype(np.int64).astype(dtype)
+    bounds, wide = np.iinfo(dtype), np.trunc(x.astype(np.float64))
+    low, high = wide <= float(bounds.min), wide >= float(bounds.max)  # of 64 bits, the bounds are no floats
+    inside = np.where(low | high | np.isnan(wide), 0, wide).astype(dtype)
+    return np.where(low, bounds.min, np.where(high, bounds.max, inside)).astype(dtype)
 
 
 def _bitcast(x: Array, dtype: str) -> Array:

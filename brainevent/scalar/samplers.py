@@ -13,7 +13,7 @@ from .form import Form
 from .lower import form_of
 from .threefry import gaussian, threefry, unit
 
-__all__ = ["sampler_forms"]
+__all__ = ["portion_form", "sampler_forms"]
 
 F = np.float32
 _LARGEST_GAP = F(2**30)
@@ -53,10 +53,14 @@ def integer(word: Scalar, first: Scalar, step: Scalar, number: Scalar) -> Scalar
     return first + step * _float(lax.mulhi(word, number))
 
 
+def portion(word: Scalar) -> Scalar:
+    """Return a number from 0 to 1, without 1: it is below a probability that often."""
+    return lax.min(_float(word) * F(2**-32), _LARGEST_UNIT)
+
+
 def gap(word: Scalar, scale: Scalar) -> Scalar:
     """Return how many places are skipped if each is taken with probability p: scale is -1 / log(1 - p)."""
-    part = lax.min(_float(word) * F(2**-32), _LARGEST_UNIT)
-    return lax.convert_element_type(lax.min(-lax.log1p(-part) * scale, _LARGEST_GAP), np.int32)
+    return lax.convert_element_type(lax.min(-lax.log1p(-portion(word)) * scale, _LARGEST_GAP), np.int32)
 
 
 _NUMBERS: dict[Any, int] = {uniform: 2, normal: 2, lognormal: 2, exponential: 1, gap: 1}  # float32, after the word
@@ -68,3 +72,9 @@ def sampler_forms() -> tuple[Form, ...]:
     samplers = [form_of(one.__name__, one, ("uint32", *("float32",) * count)) for one, count in _NUMBERS.items()]
     integers = form_of("integer", integer, ("uint32", "float32", "float32", "uint32"))
     return form_of("threefry", threefry, ("uint32",) * 4), *samplers, integers
+
+
+@functools.cache
+def portion_form() -> Form:
+    """Return `portion` as a form."""
+    return form_of("portion", portion, ("uint32",))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 from jax import lax
 
 __all__ = ["SCHEME", "be_bits", "be_keys", "be_more_bits", "gaussian", "part_key", "threefry", "unit"]
-__all__ += ["unit_of_53_bits"]
+__all__ += ["be_turned", "unit_of_53_bits"]
 
 SCHEME = 1  # which numbers a seed gives: the cipher, its keys, and how each method of `Random` uses its bits
 
@@ -22,17 +23,29 @@ _OF_DRAW, _OF_INDEX, _OF_PART = np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B), np
 Scalar = Any
 
 
-def _rotated(x: Scalar, by: int) -> Scalar:
-    return (x << np.uint32(by)) | (x >> np.uint32(32 - by))
+def _turned(x: Scalar, by: Scalar, back: Scalar, other: Scalar) -> Scalar:
+    """Return the bits of a word rotated by `by` bits, which are 32 less `back`, and combined with those of another."""
+    return ((x << by) | (x >> back)) ^ other
 
 
-def threefry(key0: Scalar, key1: Scalar, x0: Scalar, x1: Scalar, rounds: int = 13) -> tuple[Scalar, Scalar]:
-    """Return both words of the block cipher of a counter (x0, x1): uint32 throughout, of JAX or NumPy."""
+def threefry(
+    key0: Scalar,
+    key1: Scalar,
+    x0: Scalar,
+    x1: Scalar,
+    rounds: int = 13,
+    turned: Callable[[Scalar, Scalar, Scalar, Scalar], Scalar] = _turned,
+) -> tuple[Scalar, Scalar]:
+    """Return both words of the block cipher of a counter (x0, x1): uint32 throughout, of JAX or NumPy.
+
+    With `turned=be_turned`, the lines of each round call one function: compilers then need far less time.
+    """
     keys = (key0, key1, key0 ^ key1 ^ _PARITY)
     x0, x1 = x0 + key0, x1 + key1
     for k in range(rounds):
         x0 = x0 + x1
-        x1 = _rotated(x1, _ROTATIONS[k % 8]) ^ x0
+        by = _ROTATIONS[k % 8]
+        x1 = turned(x1, np.uint32(by), np.uint32(32 - by), x0)
         if k % 4 == 3:
             turn = k // 4 + 1
             x0, x1 = x0 + keys[turn % 3], x1 + keys[(turn + 1) % 3] + np.uint32(turn)
@@ -60,6 +73,12 @@ def be_bits(neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar) -> Scalar:
 def be_more_bits(neuron: Scalar, step: Scalar, key0: Scalar, key1: Scalar) -> Scalar:
     """Return 32 random bits that belong to those of `be_bits`, for numbers that need more than 32."""
     return threefry(key0, key1, neuron, step)[1]
+
+
+@jax.jit
+def be_turned(x: Scalar, by: Scalar, back: Scalar, other: Scalar) -> Scalar:
+    """Return a word of a round of `threefry`."""
+    return _turned(x, by, back, other)
 
 
 def part_key(key0: Scalar, part: Scalar) -> Scalar:

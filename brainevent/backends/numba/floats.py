@@ -13,7 +13,8 @@ from numba.extending import intrinsic
 from .internals import cgutils
 
 __all__ = [
-    "HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "flushing", "restore_floats", "restoring",
+    "HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "flushing", "reading", "restore_floats",
+    "restoring",
 ]  # fmt: skip
 
 # ARM flushes what is denormal before it is rounded, so otherwise than GPUs.
@@ -55,13 +56,17 @@ def _control(builder: ir.IRBuilder, name: str, value: Any = None) -> Any:
     return builder.load(cell)
 
 
+def reading(builder: ir.IRBuilder) -> ir.Value:
+    """Return how the thread computes."""
+    return builder.zext(_control(builder, "stmxcsr"), _I64) if HARDWARE_FLUSHES else _I64(0)
+
+
 def flushing(builder: ir.IRBuilder) -> ir.Value:
     """Write code that rounds to nearest and flushes denormals from here on; return how the thread computed before."""
-    if not HARDWARE_FLUSHES:
-        return _I64(0)
-    before = _control(builder, "stmxcsr")
-    _control(builder, "ldmxcsr", _I32(_FLUSHING))
-    return builder.zext(before, _I64)
+    before = reading(builder)
+    if HARDWARE_FLUSHES:
+        _control(builder, "ldmxcsr", _I32(_FLUSHING))
+    return before
 
 
 def restoring(builder: ir.IRBuilder, before: ir.Value) -> None:

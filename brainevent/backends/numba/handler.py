@@ -14,8 +14,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ...ffi import frame
-from . import half, runtime
+from ...ffi import frame, pulse
+from . import floats, half, runtime
 from .internals import (
     Dispatcher,
     can_compile,
@@ -89,9 +89,11 @@ def compile_handler(kernel: Dispatcher, operands: Sequence[Spec], results: Seque
             raise TypeError(f"it is {kind}; a kernel is a function that Numba compiles completely (numba.njit)")
         called = with_named_threads(linked(compiled))
         parallel = is_parallel(called)
+        has_pulse = any(function.name == pulse.SYMBOL for function in called.functions)
+        report = pulse.REPORT if has_pulse else runtime.REPORT
 
         def define(module: ir.Module) -> None:
-            one = _define_call(module, compiled, as_tuple, arguments, name, kernel.py_func.__name__, parallel)
+            one = _define_call(module, compiled, as_tuple, arguments, name, kernel.py_func.__name__, report, parallel)
             _define_handler(module, one, len(flat(operands)), specs, name)
 
         return optimized(name, define, without_gil(called) if parallel else called)
@@ -149,6 +151,7 @@ def _define_call(
     passed: Sequence[Spec],
     name: str,
     title: str,
+    reports: str,
     parallel: bool,
 ) -> ir.Function:
     """Define `error = call(frame, data addresses, dims addresses)`: one call of the kernel."""
@@ -168,12 +171,14 @@ def _define_call(
         arguments = [context.make_tuple(builder, compiled.signature.args[0], arguments)]
     if parallel:
         before = builder.call(_external(module, runtime.ENTER_PARALLEL, I64, [I64]), [I64(0)])
+    computed = floats.reading(builder)
     status, _ = context.call_internal_no_propagate(builder, compiled.fndesc, compiled.signature, arguments)
     if parallel:
         builder.call(_external(module, runtime.LEAVE_PARALLEL, I64, [I64]), [before])
     with builder.if_then(status.is_error, likely=False):
+        floats.restoring(builder, computed)  # a kernel that raised could not
         text = cgutils.global_constant(module, f"{name}_title", cgutils.make_bytearray(title.encode() + b"\0"))
-        report = _external(module, runtime.REPORT, I64, [I64, I32, POINTER, POINTER])
+        report = _external(module, reports, I64, [I64, I32, POINTER, POINTER])
         excinfo, text = (builder.bitcast(pointer, POINTER) for pointer in (status.excinfoptr, text))
         builder.ret(builder.call(report, [call_frame, status.code, excinfo, text]))
     builder.ret(I64(0))

@@ -404,7 +404,10 @@ class _Excinfo(ctypes.Structure):
 
 
 def exception_of(excinfo: int) -> tuple[type[BaseException], Any, Any]:
-    """Return the class, the arguments and the place of an exception that compiled code raised, from Numba's record."""
+    """Return the class, the arguments and the place of an exception that compiled code raised, from Numba's record.
+
+    The record is read once: that of an exception with arguments is given back.
+    """
     record = _Excinfo.from_address(excinfo)
     pickled = ctypes.string_at(record.pickled, record.size)
     if record.dynamic <= 0:

@@ -26,7 +26,7 @@ import numpy as np
 from ... import config
 from ..._content import Content
 from ...errors import KernelToolchainError, UnsupportedOperationError
-from ...ffi import frame
+from ...ffi import frame, pulse
 from ...ffi.portable import pack
 from ...toolchain import cache
 from ...toolchain.directory import UnwritableError
@@ -52,7 +52,7 @@ _PACKAGE = Path(__file__).parents[2]
 _warned: set[str] = set()
 _alive: list[Any] = []  # arrays that code points to, which lives as long as the process
 # Our own code that determines a handler, besides the kernel.
-_MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py")
+_MACHINERY = ("_content", "backends/numba", "ffi/call.py", "ffi/frame.py", "ffi/portable.py", "ffi/pulse.py")
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym: name, info, other, section, value, size
 
 
@@ -122,6 +122,8 @@ class ObjectCode:
             runtime.prepare()
             if runtime.ENTER_PARALLEL in wanted or threads_in(wanted):
                 runtime.prepare_parallel()
+            if pulse.SYMBOL in wanted:
+                pulse.prepare(llvm.address_of_symbol(runtime.REPORT))
         address, missing = add_object_code(reference, self.name, wanted, self.boxing)
         if missing:
             raise MissingSymbolsError(", ".join(missing))

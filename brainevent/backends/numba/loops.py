@@ -31,6 +31,7 @@ _I64 = ir.IntType(64)
 FAILED = -(2**63)  # what a function returns that cannot allocate memory
 _addresses: dict[str, int] = {}  # by name; code lives as long as the process
 _lock = threading.Lock()
+_parsing = threading.Lock()  # Python 3.11 raises a SystemError where two threads make syntax trees at the same time
 
 _BITS = {np.float32: np.uint32, np.uint64: np.int64}  # numbers that a word holds as these
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
@@ -102,7 +103,9 @@ def files_of(file: Path) -> list[Path]:
 
 
 def _imported(file: Path, room: Path) -> Iterator[Path]:
-    for node in ast.walk(ast.parse(file.read_text())):
+    with _parsing:
+        tree = ast.parse(file.read_text())
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = file.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for path in (folder, *(folder / alias.name for alias in node.names)):

@@ -16,7 +16,7 @@ from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
     "acquire", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread", "prefetch", "put",
-    "release", "start_thread", "word", "yield_thread",
+    "release", "start_thread", "unknown", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -82,6 +82,16 @@ def call(typing_context: Any, function: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.call(builder.inttoptr(args[0], kind), args[1:])
 
     return types.int64(*[types.int64] * 4), codegen
+
+
+@intrinsic
+def unknown(typing_context: Any, number: Any) -> Any:
+    """Return a number that LLVM does not know, also if it is a constant."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.asm(ir.FunctionType(_I64, [_I64]), "", "=r,0", args, False)  # moved from a register to itself
+
+    return types.int64(types.int64), codegen
 
 
 @intrinsic

@@ -14,6 +14,8 @@ import numba
 from ... import config
 from ...ffi import frame, last_words
 from ...ffi.callbacks import native_address
+from ...ffi.pulse import INTERRUPTED, LoopInterruptedError
+from .foreign import ForeignError
 from .internals import exception_of, start_threads
 
 __all__ = ["ENTER_PARALLEL", "LEAVE_PARALLEL", "REPORT", "prepare", "prepare_parallel"]
@@ -25,11 +27,11 @@ LEAVE_PARALLEL = "brainevent_numba_leave_parallel"
 
 def _report(call_frame: int, code: int, excinfo: int, title: int) -> int:
     """Make the XLA error for a kernel that raised: only here does native code call Python."""
-    where = f"{_operator(call_frame)}Numba kernel '{ctypes.string_at(title).decode()}'"
+    kernel = f"{_operator(call_frame)}Numba kernel '{ctypes.string_at(title).decode()}'"
     try:
-        message = f"{where} raised {_exception(ctypes.c_int32(code).value, excinfo)}"
+        message = _message(kernel, ctypes.c_int32(code).value, excinfo)
     except Exception as error:  # noqa: BLE001 - then this error is reported
-        message = f"{where} raised an exception that cannot be read ({type(error).__name__}: {error})"
+        message = f"{kernel} raised an exception that cannot be read ({type(error).__name__}: {error})"
     return last_words.make_error(call_frame, message)
 
 
@@ -42,19 +44,27 @@ def _operator(call_frame: int) -> str:
     return f"operator '{name}': " if name else ""
 
 
-def _exception(code: int, excinfo: int) -> str:
+def _message(kernel: str, code: int, excinfo: int) -> str:
     if code < 1:
-        return "an exception in object mode"
-    kind, args, place = exception_of(excinfo)
+        return f"{kernel} raised an exception in object mode"
+    kind, args, place = exception_of(excinfo)  # once: this may give the record back
+    if kind is ForeignError:  # of another language; its words were noted when it was made
+        return last_words.latest()
+    if kind is LoopInterruptedError:
+        return INTERRUPTED
     message = str(kind(*(args or ())))
     where = f" ({os.path.basename(place[1])}:{place[2]}, in {place[0]})" if place else ""
-    return f"{kind.__name__}{': ' if message else ''}{message}{where}"
+    return f"{kernel} raised {kind.__name__}{': ' if message else ''}{message}{where}"
+
+
+def _described(error: BaseException) -> str:
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else f"a Numba kernel raised; {error!r}"
 
 
 @functools.cache
 def prepare() -> None:
     """Register the symbols that every handler needs."""
-    llvm.add_symbol(REPORT, native_address(_report, lambda error: f"a Numba kernel raised; {error!r}", words=4))
+    llvm.add_symbol(REPORT, native_address(_report, _described, words=4))
 
 
 # As text for LLVM, since Numba's own compiler takes most of a second before it compiles anything.

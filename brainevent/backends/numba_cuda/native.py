@@ -19,7 +19,9 @@ from ..._compat import ShapedArray
 from ...errors import GpuArchDetectionError, KernelArgumentError, KernelCompilationError
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
+from ...ffi.launch.code import read
 from ...toolchain.architectures import least_architecture
+from . import mlir
 from .arguments import check_arity, checked_dtype, title_of
 from .callback import callback_target
 from .record import CannotRecordError, CUDADispatcher, Recording, StandIn, recorded
@@ -46,7 +48,8 @@ class Code:
 
 def compiled(where: str, kernel: CUDADispatcher, arguments: Sequence[Any]) -> Code:
     """Compile a kernel for arguments of these types, unless that was done."""
-    signature, capability = tuple(_type_of(where, argument) for argument in arguments), _capability()
+    type_of = mlir.type_of if mlir.is_kernel(kernel) else _type_of
+    signature, capability = tuple(type_of(where, argument) for argument in arguments), _capability()
     with _lock:
         known = _codes.setdefault(kernel, {})
         if (signature, capability) not in known:
@@ -88,7 +91,10 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
     major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
     passed = {key: options[key] for key in _PASSED_ON if options.get(key) is not None}
     try:
-        ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
+        if mlir.is_kernel(kernel):
+            ptx = mlir.ptx(kernel, signature, (major, minor), passed)
+        else:
+            ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
     except Exception as error:
         raise KernelCompilationError(_failure(where, signature, error)) from error
     limits = _bounded(Limits.of(capability), options.get("launch_bounds"))
@@ -202,7 +208,8 @@ def _plan(
 
 def _launch(where: str, kernel: CUDADispatcher, configuration: Configuration, arguments: Sequence[Any]) -> Launch:
     code = compiled(where, kernel, arguments)
-    parameters, slots = parameters_of(arguments)
+    parameters, slots = mlir.parameters_of(where, arguments) if mlir.is_kernel(kernel) else parameters_of(arguments)
+    _check_layout(where, code, parameters)
     launch = Launch(
         binary=code.binary,
         entry=code.entry,
@@ -215,6 +222,16 @@ def _launch(where: str, kernel: CUDADispatcher, configuration: Configuration, ar
     )
     check_limits(where, launch, code.limits)
     return launch
+
+
+def _check_layout(where: str, code: Code, parameters: Sequence[bytes]) -> None:
+    """Raise if this release of the compiler lays out parameters in another way than this package."""
+    sizes, known = read(where, code.binary)[0].entry(where, code.entry).sizes, tuple(map(len, parameters))
+    if sizes not in (None, known):
+        raise KernelCompilationError(
+            f"{where}: the compiler's kernel takes parameters of {sizes} bytes, and {known} are known; install another "
+            "release of it"
+        )
 
 
 def _stand_ins(where: str, operands: Sequence[Any], outs: Sequence[Any]) -> list[StandIn]:

@@ -16,6 +16,8 @@ import numpy as np
 from numba import cuda
 from numba.cuda.dispatcher import CUDADispatcher
 
+from . import mlir
+
 __all__ = ["CUDADispatcher", "CannotRecordError", "LaunchRecord", "Recording", "StandIn", "recorded"]
 
 _current = threading.local()
@@ -170,6 +172,8 @@ class Recording:
 def recorded(function: Callable[..., Any], arrays: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> Recording:
     """Call the function with stand-ins for its arrays and the stream; raise `CannotRecordError` if that is not all."""
     _install()
+    if (its := mlir.dispatcher()) is not None:
+        _install_for(*its)
     recording = Recording(len(arrays))
     stand_ins = [StandIn(i, shape, dtype) for i, (shape, dtype) in enumerate(arrays)]
     try:
@@ -209,12 +213,19 @@ def _recording(recording: Recording) -> Iterator[None]:
 @functools.cache
 def _install() -> None:
     """Make those functions of Numba that a plan can repeat test first whether this thread is recording."""
-    _divert(CUDADispatcher, "__getitem__", lambda recording, kernel, args: recording.configure(kernel, args))
-    _divert(CUDADispatcher, "forall", functools.partial(_refuse, "a kernel's forall"))
+    _install_for(CUDADispatcher, cuda)
+
+
+@functools.cache
+def _install_for(dispatcher: Any, cuda: Any) -> None:
+    """Do so for a class of kernels, and the module of their decorator."""
+    _divert(dispatcher, "__getitem__", lambda recording, kernel, args: recording.configure(kernel, args))
+    _divert(dispatcher, "forall", functools.partial(_refuse, "a kernel's forall"))
     _divert(cuda, "device_array", lambda recording, *args, **options: recording.allocate(*args, **options))
     _divert(cuda, "device_array_like", lambda recording, *args, **options: recording.allocate_like(*args, **options))
     for name in _REFUSED:
-        _divert(cuda, name, functools.partial(_refuse, f"cuda.{name}"))
+        if hasattr(cuda, name):
+            _divert(cuda, name, functools.partial(_refuse, f"cuda.{name}"))
 
 
 def _divert(owner: Any, name: str, instead: Callable[..., Any]) -> None:

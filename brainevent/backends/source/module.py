@@ -27,7 +27,7 @@ from ...toolchain.wrap import alias_symbol, cell_symbol, handler_symbol
 from . import portable
 from .library import Library, load_library, load_library_file
 
-__all__ = ["CompiledFunction", "CompiledModule", "load"]
+__all__ = ["CompiledFunction", "CompiledModule", "CompiledTarget", "load"]
 
 _OPTIONS = ("vmap_method", "input_output_aliases")
 
@@ -172,6 +172,12 @@ class CompiledTarget:
     def attributes(self) -> dict[str, Any]:
         """The attributes that the handler reads."""
         return {name: attribute_value(kind, data) for name, kind, data in self.encoded}
+
+    @property
+    def address(self) -> int | None:
+        """The address of the handler; None if this package did not build it."""
+        handler, cell = self.module.redirected(self.title)
+        return None if cell is None else ctypes.cast(handler, ctypes.c_void_p).value
 
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the library."""

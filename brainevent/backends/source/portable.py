@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...ffi.portable import pack
+from ...ffi.portable import check_environment, environment, pack
 from .library import load_library, load_library_file
 
 __all__ = ["carry", "load"]
@@ -20,21 +19,12 @@ __all__ = ["carry", "load"]
 
 def carry(library: bytes, symbol: str, device: str) -> np.ndarray:
     """Pack a library and the name of one handler for an exported program."""
-    return pack("source", {"symbol": symbol, "device": device, **_environment()}, library)
-
-
-def _environment() -> dict[str, str]:
-    """Return the properties that must be equal where the library is loaded."""
-    return {"machine": platform.machine(), "system": platform.system()}
+    return pack("source", {"symbol": symbol, "device": device, **environment()}, library)
 
 
 def load(header: dict[str, Any], code: bytes) -> int:
     """Return the address of an exported handler."""
-    for what, here in _environment().items():
-        if header[what] != here:
-            raise RuntimeError(
-                f"its compiled kernels are for {what} {header[what]}, and this is {here}; export it again here"
-            )
+    check_environment(header)
     return ctypes.cast(getattr(_loaded(code), header["symbol"]), ctypes.c_void_p).value or 0
 
 

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from .configuration import Configuration
+from .configuration import Configuration, Extents
 from .plan import Launch, LaunchPlan, Limits, Slot, check_limits
 from .target import PlanTarget, load
 
-__all__ = ["Configuration", "Launch", "LaunchPlan", "Limits", "PlanTarget", "Slot", "check_limits", "load"]
+__all__ = ["Configuration", "Extents", "Launch", "LaunchPlan", "Limits", "PlanTarget", "Slot", "check_limits", "load"]

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
-__all__ = ["Configuration"]
+__all__ = ["Configuration", "Extents"]
 
 Dim3 = tuple[int, int, int]
 _BLOCKS = {2: (16, 16), 3: (8, 8, 4)}  # threads along each axis, for launch_dims of two and three axes
@@ -93,3 +94,34 @@ def _from_dims(where: str, dims: tuple[int, ...], threads_per_block: int) -> tup
     block = tuple(max(1, min(limit, extent)) for limit, extent in zip(most, dims, strict=True))
     grid = tuple(math.ceil(extent / size) for extent, size in zip(dims, block, strict=True))
     return _three(grid), _three(block)
+
+
+@dataclass(frozen=True)
+class Extents:
+    """A launch configuration of a user: numbers, or functions of inputs and outputs."""
+
+    where: str
+    grid: Any
+    block: Any
+    launch_dims: Any
+    threads_per_block: int
+    shared_mem: Any
+
+    def __post_init__(self) -> None:
+        if not any(map(callable, (self.grid, self.block, self.launch_dims, self.shared_mem))):
+            self.of(())
+
+    def of(self, arrays: Sequence[Any]) -> Configuration:
+        """Return the configuration for arrays; only their shapes and dtypes are read."""
+        specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+
+        def value(given: Any) -> Any:
+            return given(*specs) if callable(given) else given
+
+        def extents(given: Any) -> Any:
+            found = value(given)
+            # The shape of an array without axes is one thread.
+            return 1 if callable(given) and isinstance(found, tuple) and not found else found
+
+        grid, block, dims = (extents(given) for given in (self.grid, self.block, self.launch_dims))
+        return Configuration.checked(self.where, grid, block, dims, self.threads_per_block, value(self.shared_mem))

@@ -12,10 +12,12 @@ from ...errors import CUDANotInstalledError, KernelLoadError
 
 __all__ = ["Driver", "driver"]
 
+Cluster = tuple[int, int, int]
+
 LIBRARY = "libcuda.so.1"
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_CLUSTER_WIDTH = 11  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
+_CLUSTER_WIDTH = 11  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; height and depth follow
 _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _PORTABLE = 8  # blocks of a cluster
 
@@ -36,7 +38,7 @@ class Driver:
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
-        self._kernels: dict[tuple[bytes, str], ctypes.c_void_p] = {}
+        self._kernels: dict[tuple[bytes, str, Cluster], ctypes.c_void_p] = {}
         self._allowed: dict[tuple[int, int], int] = {}  # bytes of shared memory, by kernel and device
         self._lock = threading.Lock()
         self._check("cuInit", library.cuInit(0))
@@ -51,12 +53,15 @@ class Driver:
         self._library.cuGetErrorName(code, ctypes.byref(name))
         return (name.value or b"an unknown CUDA error").decode()
 
-    def kernel(self, binary: bytes, entry: str, shared: int) -> int:
-        """Load a kernel, once per process, and allow its shared memory on every device that supports it."""
+    def kernel(self, binary: bytes, entry: str, shared: int, cluster: Cluster = (0, 0, 0)) -> int:
+        """Load a kernel, once per process, and allow its shared memory on every device that supports it.
+
+        With a `cluster`, it runs in clusters of so many blocks.
+        """
         with self._lock:
-            handle = self._kernels.get((binary, entry))
+            handle = self._kernels.get((binary, entry, cluster))
             if handle is None:
-                handle = self._kernels[binary, entry] = self._load(binary, entry)
+                handle = self._kernels[binary, entry, cluster] = self._load(binary, entry, cluster)
             if shared:  # even if it is small: the kernel's own declarations add to it
                 self._allow_shared(handle, entry, shared)
         return handle.value or 0
@@ -79,7 +84,7 @@ class Driver:
         self._check(what, found)
         return count.value
 
-    def _load(self, binary: bytes, entry: str) -> ctypes.c_void_p:
+    def _load(self, binary: bytes, entry: str, cluster: Cluster) -> ctypes.c_void_p:
         library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
         nothing: Any = None
         status = self._library.cuLibraryLoadData(
@@ -88,8 +93,21 @@ class Driver:
         self._check(f"loading the kernel {entry!r}", status)
         status = self._library.cuLibraryGetKernel(ctypes.byref(kernel), library, entry.encode())
         self._check(f"finding the kernel {entry!r}", status)
+        if any(cluster):
+            self._set_cluster(kernel, entry, cluster)
         self._allow_cluster(kernel, entry)
         return kernel
+
+    def _set_cluster(self, kernel: ctypes.c_void_p, entry: str, cluster: Cluster) -> None:
+        """Let a kernel run in clusters, on every device that has them."""
+        count = ctypes.c_int()
+        self._check("counting devices", self._library.cuDeviceGetCount(ctypes.byref(count)))
+        for attribute, size in enumerate(cluster, start=_CLUSTER_WIDTH):
+            statuses = [
+                self._library.cuKernelSetAttribute(attribute, size, kernel, device) for device in range(count.value)
+            ]
+            if all(statuses):
+                self._check(f"letting the kernel {entry!r} run in clusters of {cluster}", max(statuses, default=0))
 
     def _allow_cluster(self, kernel: ctypes.c_void_p, entry: str) -> None:
         """Allow a kernel's clusters, also if not every GPU with clusters supports this size."""

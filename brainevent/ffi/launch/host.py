@@ -128,8 +128,8 @@ class Host:
         """Say what an error code means."""
         return _ERRORS.get(code, f"error {code}")
 
-    def kernel(self, binary: bytes, entry: str, shared: int) -> int:
-        """Load a kernel, once in the life of the process; there is no shared memory here."""
+    def kernel(self, binary: bytes, entry: str, shared: int, cluster: object = None) -> int:
+        """Load a kernel, once in the life of the process; there is no shared memory here, and there are no clusters."""
         with self._lock:
             if (binary, entry) not in self._loaded:
                 self._loaded[binary, entry] = self._load(binary, entry)

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from ...errors import KernelArgumentError
+from ..elements import MAX_BUFFERS
 
 __all__ = ["Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
 
@@ -16,9 +17,9 @@ Dim3 = tuple[int, int, int]
 _SHARED = {
     "7.0": 96, "7.2": 96, "7.5": 64, "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "12.0": 99,
 }  # fmt: skip
-MAX_BUFFERS = 128  # operands and results of one call: the handler's memory for them
 MAX_PARAMETERS = 1024
-ZEROING, OTHER_ARRAYS = -1, -2  # instead of the number of a launch: other failures
+ZEROING = -1  # instead of the number of a launch: setting results to zero failed
+MAX_CLUSTER = 16  # blocks; some GPUs take 8
 MAX_PARAMETER_BYTES = 32_764  # CUDA's own limit
 
 
@@ -46,9 +47,11 @@ class Launch:
     slots: tuple[Slot, ...]
     shared: int = 0  # bytes of dynamic shared memory
     together: bool = False  # a cooperative launch: all blocks run at the same time, or none does
+    cluster: Dim3 = (0, 0, 0)  # blocks of a cluster; zeros: as the kernel was compiled
 
     def __str__(self) -> str:
         how = ", together" if self.together else ""
+        how += f", clusters of {self.cluster}" if any(self.cluster) else ""
         return f"{self.title}<<<{self.grid}, {self.block}, {self.shared}{how}>>>"
 
 
@@ -98,6 +101,8 @@ def check_limits(where: str, launch: Launch, limits: Limits) -> None:
         raise KernelArgumentError(
             f"{where}: the block {launch.block} has {threads} threads; use at most {limits.threads}"
         )
+    if any(launch.cluster):
+        _check_cluster(where, launch)
     if not 0 <= launch.shared <= limits.shared:
         raise KernelArgumentError(
             f"{where}: {launch.shared} bytes of dynamic shared memory; use at most {limits.shared}"
@@ -107,4 +112,16 @@ def check_limits(where: str, launch: Launch, limits: Limits) -> None:
         raise KernelArgumentError(
             f"{where}: {len(launch.parameters)} parameters of {size} bytes in all; a kernel takes at most "
             f"{MAX_PARAMETERS} of {MAX_PARAMETER_BYTES} bytes: pass arrays instead of many scalars"
+        )
+
+
+def _check_cluster(where: str, launch: Launch) -> None:
+    for axis, blocks, size in zip("xyz", launch.grid, launch.cluster, strict=True):
+        if size < 1 or blocks % size:
+            raise KernelArgumentError(
+                f"{where}: grid.{axis} is {blocks}, and must be a multiple of cluster.{axis}, which is {size}"
+            )
+    if (blocks := math.prod(launch.cluster)) > MAX_CLUSTER:
+        raise KernelArgumentError(
+            f"{where}: the cluster {launch.cluster} has {blocks} blocks; use at most {MAX_CLUSTER}"
         )

@@ -14,9 +14,10 @@ import numpy as np
 
 from .. import frame, last_words
 from ..callbacks import native_address
+from ..elements import OTHER_ARRAYS
 from ..portable import GRAPH_TARGET, PAYLOAD, TARGET, pack
 from . import driver
-from .plan import OTHER_ARRAYS, ZEROING, Launch, LaunchPlan, Slot
+from .plan import ZEROING, Launch, LaunchPlan, Slot
 
 __all__ = ["PlanTarget", "load"]
 
@@ -30,6 +31,8 @@ class PlanTarget:
     plan: LaunchPlan
     again: Callable[[Sequence[Any], Sequence[Any]], LaunchPlan] = field(compare=False, repr=False)
     platform: str = "cuda"
+    # What its kernel was compiled from, if that is known.
+    source: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -92,6 +95,7 @@ def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
             slots=tuple(Slot(**slot) for slot in row["slots"]),
             shared=row["shared"],
             together=row.get("together", False),  # programs that were exported before it existed
+            cluster=tuple(row.get("cluster", (0, 0, 0))),
         )
         for row in header["launches"]
     )
@@ -115,18 +119,18 @@ def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
     its = _driver(plan)
     words = [
         handler_address(),
-        its.address("cuLaunchKernel"),
-        its.address("cuLaunchCooperativeKernel"),
-        its.address("cuMemsetD8Async"),
         _report_address(),
         int(header["streams"]),
         plan.buffers,
+        its.address("cuLaunchKernel"),
+        its.address("cuLaunchCooperativeKernel"),
+        its.address("cuMemsetD8Async"),
         len(plan.zeroed),
         len(plan.launches),
         *(word for pair in plan.zeroed for word in pair),
     ]
     for launch in plan.launches:
-        words += _words(launch, its.kernel(launch.binary, launch.entry, launch.shared))
+        words += _words(launch, its.kernel(launch.binary, launch.entry, launch.shared, launch.cluster))
     memory = (ctypes.c_int64 * len(words))(*words)
     _plans[ctypes.addressof(memory)] = plan
     return memory

@@ -17,11 +17,12 @@ from ..bind import check_operands
 from ..compare import described, to_host, tolerance_of
 from ..custom_kernel import XLACustomKernel
 from ..entry import REFERENCE, meant
+from .recorded import recorded_calls
 from .report import FAILED, CheckReport, CheckRow
 from .run import PROMISES, TYPES, VALUES, check_backend, other_platforms
 from .subject import Subject, platform_here
 
-__all__ = ["CheckReport", "check"]
+__all__ = ["PROMISES", "CheckReport", "check", "recorded_calls"]
 
 
 def check(
