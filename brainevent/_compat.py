@@ -33,7 +33,6 @@ from jax._src.interpreters import ad as _ad
 from jax._src.interpreters import batching as _batching
 from jax._src.interpreters import mlir as _mlir
 from jax._src.lib.mlir import ir as _ir  # type: ignore[attr-defined]
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxlib._jax import custom_call_targets  # type: ignore[import-not-found]
 from jaxlib.version import __version__ as jaxlib_version
@@ -72,6 +71,8 @@ __all__ = [
     "is_tracing",
     "is_undefined_primal",
     "jaxlib_version",
+    "jaxprs_of",
+    "key_function",
     "lower_alone",
     "lowering_platforms",
     "match_explicit_axes",
@@ -87,9 +88,11 @@ __all__ = [
     "primitive_transposes",
     "program_leaves",
     "read_saved_trees_as_programs",
+    "register_scan_lowering",
     "register_two_views",
     "runs_at_once",
     "scan_counts",
+    "scan_lowering_missing",
     "source_line",
     "spec_over",
     "symbolic_zero_like",
@@ -97,10 +100,12 @@ __all__ = [
     "unsigned_attribute",
     "varying_alike",
     "with_result_shardings",
+    "without_mesh",
     "x64_enabled",
 ]
 
 BatchTracer = _batching.BatchTracer
+Primitive = _core.Primitive  # as in jax.extend.core, whose import takes an eighth of the time of ours
 ShapedArray = jax.core.ShapedArray
 Tracer = jax.core.Tracer
 _DIFFERENTIATED = (_ad.JVPTracer, _ad.LinearizeTracer)
@@ -368,6 +373,11 @@ def inner_jaxprs(jaxpr: Any) -> Iterator[Any]:
     yield from _core.subjaxprs(jaxpr)
 
 
+def jaxprs_of(eqn: Any) -> Iterator[Any]:
+    """Yield the jaxprs that an equation holds."""
+    yield from _core.jaxprs_in_params(eqn.params)
+
+
 def closed_jaxpr(jaxpr: Any) -> Any:
     """Return a jaxpr with its constants: it may have none of its own, which JAX 0.12 does not tell apart."""
     return jaxpr if hasattr(jaxpr, "consts") else getattr(_core, "ClosedJaxpr")(jaxpr, ())  # noqa: B009
@@ -465,6 +475,63 @@ def scan_counts(params: dict[str, Any]) -> tuple[int, int]:
         consts, carry, _ = params["ft_in"].unpack()
         return len(consts), len(carry)
     return params["num_consts"], params["num_carry"]
+
+
+def _scan_lowering() -> Callable[..., Any] | None:
+    """Return how JAX itself lowers its scan, or None in a release that keeps it elsewhere."""
+    try:
+        rule = _mlir._lowerings[jax.lax.scan_p].rule
+    except (AttributeError, KeyError):
+        return None
+    return rule
+
+
+_SCAN_LOWERING = _scan_lowering()
+
+
+def scan_lowering_missing() -> str | None:
+    """Return why this JAX does not let others lower its scan, or None."""
+    if _SCAN_LOWERING is None:
+        return f"JAX {jax.__version__} keeps the lowering of jax.lax.scan where this release does not find it"
+    return None
+
+
+def register_scan_lowering(lower: Callable[..., Any]) -> None:
+    """Let `lower(default, ctx, *operands, **params)` lower JAX's scan, on all platforms; `default` is what JAX does.
+
+    A rule for one platform would change programs that JAX lowers for several. Does nothing if `scan_lowering_missing`.
+    """
+    if _SCAN_LOWERING is not None:
+        mlir.register_lowering(jax.lax.scan_p, functools.partial(lower, _SCAN_LOWERING))
+
+
+def key_function(eqn: Any, ndim: int) -> Callable[..., Any] | None:
+    """Return what an equation of `jax.random` does to the words of one key, for keys of threefry, or None.
+
+    `ndim` is the number of axes of its keys, over which the function is mapped.
+    """
+    p, name = eqn.params, eqn.primitive.name
+    try:
+        impl: Any = p["impl"] if name == "random_seed" else eqn.invars[0].aval.dtype._impl
+        if impl.name != "threefry2x32":
+            return None
+        functions: dict[str, Callable[..., Any]] = {
+            "random_bits": lambda key: impl.random_bits(key, p["bit_width"], p["shape"]),
+            "random_split": lambda key: impl.split(key, p["shape"]),
+            "random_fold_in": impl.fold_in,
+            "random_seed": impl.seed,
+        }
+        function = functions[name]
+    except (AttributeError, IndexError, KeyError):
+        return None
+    for _ in range(ndim):
+        function = jax.vmap(function)
+    return function
+
+
+def without_mesh() -> contextlib.AbstractContextManager[Any]:
+    """Trace functions without the surrounding mesh and its manual and explicit axes."""
+    return _without_mesh(())
 
 
 def bind_equation(eqn: Any, operands: Sequence[Any]) -> list[Any]:

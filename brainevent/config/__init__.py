@@ -46,16 +46,22 @@ from .compiling import (
     prefers_system_nvcc as prefers_system_nvcc,
 )
 from .emulation import EMULATE as EMULATE
+from .emulation import call_when_emulating as call_when_emulating
 from .emulation import emulate, is_emulating
 from .emulation import emulates as emulates
 from .indices import DEBUG_INDICES as DEBUG_INDICES
 from .indices import debug_indices, is_debugging_indices
+from .loops import FUSE_LOOPS as FUSE_LOOPS
+from .loops import LOOP_PROGRESS as LOOP_PROGRESS
+from .loops import fuse_loops, is_fusing_loops, show_loop_progress
+from .loops import loop_progress_cell as loop_progress_cell
 
 __all__ = [
     "autotune",
     "clear_backends",
     "debug_indices",
     "emulate",
+    "fuse_loops",
     "get_autotune",
     "get_backend",
     "get_compute_capability",
@@ -65,12 +71,14 @@ __all__ = [
     "get_numba_parallel",
     "is_debugging_indices",
     "is_emulating",
+    "is_fusing_loops",
     "prefer_system_nvcc",
     "set_backend",
     "set_compute_capability",
     "set_lfsr_algorithm",
     "set_numba_cache",
     "set_numba_parallel",
+    "show_loop_progress",
     "use_backend",
 ]
 
@@ -93,6 +101,10 @@ if os.environ.get(_NUMBA_CACHE):
     set_numba_cache(_switch(_NUMBA_CACHE))
 if _switch(DEBUG_INDICES):
     debug_indices()
+if _switch(FUSE_LOOPS):
+    fuse_loops()
+if _switch(LOOP_PROGRESS):
+    show_loop_progress()
 
 
 # Names of settings for existing programs.

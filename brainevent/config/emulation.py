@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Callable
 
 from .. import _jit_key
 
-__all__ = ["EMULATE", "emulate", "emulates", "is_emulating"]
+__all__ = ["EMULATE", "call_when_emulating", "emulate", "emulates", "is_emulating"]
 
 EMULATE = "BRAINEVENT_EMULATE"
-_SIMULATE = "NUMBA_ENABLE_CUDASIM"  # Numba reads it once, when numba.cuda is imported
 _emulating: bool = False
-_simulator_asked_for: bool = False  # set by us in that variable
+_called: list[Callable[[bool], None]] = []
 
 
 def emulate(on: bool = True) -> None:
@@ -44,7 +43,8 @@ def emulate(on: bool = True) -> None:
         os.environ[EMULATE] = "1"
     else:
         os.environ.pop(EMULATE, None)
-    _simulate_numba_cuda(on)
+    for function in _called:
+        function(on)
     if changed:
         _jit_key.refresh()
 
@@ -69,15 +69,8 @@ def emulates() -> bool:
     return _emulating
 
 
-def _simulate_numba_cuda(on: bool) -> None:
-    """Make `numba.cuda` Numba's simulator, or not, if it is not imported yet and the user has not chosen."""
-    global _simulator_asked_for
-    if "numba.cuda" in sys.modules or (_SIMULATE in os.environ) != _simulator_asked_for or on == _simulator_asked_for:
-        return
-    if on:
-        os.environ[_SIMULATE] = "1"
-    else:
-        del os.environ[_SIMULATE]
-    _simulator_asked_for = on
-    if (numba_config := sys.modules.get("numba.core.config")) is not None:  # it has already read the environment
-        numba_config.ENABLE_CUDASIM = int(on)  # type: ignore[attr-defined]
+def call_when_emulating(function: Callable[[bool], None]) -> None:
+    """Call a function with True and False when emulation is switched on and off; it may be on already."""
+    _called.append(function)
+    if _emulating:
+        function(True)

@@ -3,19 +3,14 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
+from contextlib import AbstractContextManager
 
-from .. import _jit_key
+from .switch import Switch
 
 __all__ = ["DEBUG_INDICES", "debug_indices", "is_debugging_indices"]
 
 DEBUG_INDICES = "BRAINEVENT_DEBUG_INDICES"
-# The calls' choices for the process, each with a token to undo it; the latest is valid.
-_debug_indices: list[tuple[object, bool]] = [(None, False)]
-_debug_lock = threading.Lock()
-_MOST_SWITCHES = 64  # that can still be undone
+_switch = Switch(DEBUG_INDICES)
 
 
 def debug_indices(on: bool = True) -> AbstractContextManager[None]:
@@ -43,9 +38,7 @@ def debug_indices(on: bool = True) -> AbstractContextManager[None]:
         >>> brainevent.config.is_debugging_indices()
         False
     """
-    if not isinstance(on, bool):
-        raise TypeError(f"config.debug_indices: on must be True or False, found {on!r}")
-    return _DebugIndices(on)
+    return _switch.choose("debug_indices", on)
 
 
 def is_debugging_indices() -> bool:
@@ -59,38 +52,4 @@ def is_debugging_indices() -> bool:
         >>> brainevent.config.is_debugging_indices()
         False
     """
-    if (here := dict(_jit_key.block_choices()).get(DEBUG_INDICES)) is not None:
-        return here == "on"
-    _jit_key.ask(DEBUG_INDICES, lambda: _debug_indices[-1][1])
-    return _debug_indices[-1][1]
-
-
-def _switch_debug_indices(add: tuple[object, bool] | None = None, remove: object = None) -> None:
-    """Add a call's choice for the process, or undo it: the latest choice that is not undone is valid."""
-    with _debug_lock:
-        before = _debug_indices[-1][1]
-        if add is not None:
-            _debug_indices.append(add)
-            if oldest := _debug_indices[1:-_MOST_SWITCHES]:
-                _debug_indices[: len(oldest) + 1] = [(None, oldest[-1][1])]
-        _debug_indices[1:] = [entry for entry in _debug_indices[1:] if entry[0] is not remove]
-        changed = before != _debug_indices[-1][1]
-    if changed:
-        _jit_key.refresh(DEBUG_INDICES)
-
-
-class _DebugIndices(AbstractContextManager[None]):
-    """Sets it for the process, or in a `with` statement for the block and this thread."""
-
-    def __init__(self, on: bool):
-        self._on, self._blocks, self._said = on, ExitStack(), object()
-        _switch_debug_indices(add=(self._said, on))
-
-    def __enter__(self) -> None:
-        _switch_debug_indices(remove=self._said)
-        self._blocks.enter_context(_jit_key.within_block(DEBUG_INDICES, "on" if self._on else "off"))
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._blocks.pop_all().__exit__(kind, error, trace)
+    return _switch.is_on()

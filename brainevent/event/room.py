@@ -95,7 +95,7 @@ def in_bytes(size: int) -> str:
 def _limits(on_host: bool) -> list[tuple[str, int]]:
     """Return the memories that are used, and the bytes that each has, as far as they are known."""
     chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
-    device = chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
+    device = chosen if isinstance(chosen, jax.Device) else jax.local_devices(backend=chosen)[0]
     found = []
     if (on_host or device.platform == "cpu") and (most := _available()) is not None:
         found.append(("the host", most))

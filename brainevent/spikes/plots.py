@@ -113,7 +113,7 @@ def plot_weights(
     Args:
         matrix: Matrix of this package or of SciPy, an array of shape (sources, targets), or what
             `Simulation.connections` returns.
-        shape: Numbers of sources and targets of connections, which do not know them; None for the highest that occur.
+        shape: Numbers of sources and targets to show of connections; None for those of their populations.
         label: Name of the weights at their scale.
         names: Names of the axes: rows and columns.
         **artist: What `Axes.pcolormesh` takes, such as `vmax=2`.
@@ -135,7 +135,7 @@ def plot_weights(
     room, wish = picture_room(where, "matrix"), wished(where, ax, None, theme, title, artist)
     if hasattr(matrix, "sources") and hasattr(matrix, "targets"):
         parts = matrix.weights, matrix.sources, matrix.targets
-        dense, shape = False, shape or tuple(int(np.max(x, initial=-1)) + 1 for x in parts[1:])  # type: ignore[assignment]
+        dense, shape = False, shape or matrix.shape
     elif hasattr(matrix, "tocoo"):
         found = matrix.tocoo()
         parts, dense, shape = (units.split(found.data)[0], found.row, found.col), False, tuple(matrix.shape)

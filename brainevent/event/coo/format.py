@@ -47,7 +47,7 @@ COORDINATES = Format(
     elements=_elements,
     checked=_checked,
     draw=_draw,
-    cut=Cut(arrays=("e", "e"), stored="e", reduced=("e",)),
+    cut=Cut(arrays=("nse", "nse"), stored="nse", reduced=("nse",)),
     bytes=8,
     by_rows=False,
 )

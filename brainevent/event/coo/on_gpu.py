@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from ...backends.nvrtc import cuda_kernel
+from ...backends.nvrtc.kernel import cuda_kernel
 from ..on_gpu import definitions, operand, source
 from ..precision import precise
 

@@ -69,7 +69,7 @@ CSR = Format(
     elements=_elements,
     checked=_checked,
     draw=_draw,
-    cut=Cut(arrays=("e", "p"), stored="e", reduced=("e",), pointers=1),
+    cut=Cut(arrays=("nse", "p"), stored="nse", reduced=("nse",), pointers=1),
     one_side=_one_side,
     turned=_turned,
     sizes=((4000, 80), (20_000, 200)),

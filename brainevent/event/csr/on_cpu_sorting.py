@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ...backends.numba.loops import loop_of
 
 __all__ = ["sort_by_column", "sort_by_key"]

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...backends.nvrtc import cuda_kernel
 from ...backends.nvrtc.clusters import most_clusters
+from ...backends.nvrtc.kernel import cuda_kernel
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits
 from ...toolchain.architectures import gpu_architectures

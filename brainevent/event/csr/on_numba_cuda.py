@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 from numba import cuda
 
-from ...backends.numba_cuda import numba_cuda_kernel
+from ...backends.numba_cuda.kernel import numba_cuda_kernel
 
 __all__ = ["product"]
 

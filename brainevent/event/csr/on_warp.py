@@ -6,7 +6,7 @@ from typing import Any
 
 import warp as wp
 
-from ...backends.warp import warp_kernel
+from ...backends.warp.kernel import warp_kernel
 
 __all__ = ["product"]
 

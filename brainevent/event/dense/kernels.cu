@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a dense matrix with events, on a GPU. W, E, A and O are the types of weights, elements of x, sums and results.
 // TRANSPOSE: the product is weights.T @ x. Sums are made in a fixed order, so equal calls give equal bits.
+//
+// Lanes of a warp end together.
+// Threads of a block meet before any of them ends.
 
 static constexpr unsigned ALL = 0xffffffffu;
 static constexpr int LOOK = 4;  // elements of x that are asked for at once

@@ -15,7 +15,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ...backends.numba import inner, numba_kernel
+from ...backends.numba.inner import inner
+from ...backends.numba.kernel import numba_kernel
 from ..activity import as_events
 from ..on_cpu.terms import product
 from ..precision import precise

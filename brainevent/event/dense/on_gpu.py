@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...backends.nvrtc import cuda_kernel
+from ...backends.nvrtc.kernel import cuda_kernel
 from ..activity import as_events
 from ..precision import precise
 

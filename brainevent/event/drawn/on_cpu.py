@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import half, inner
+from ...backends.numba import half
+from ...backends.numba.inner import inner
 from ...backends.numba.internals import leading_zeros
 from .numbers import NORMAL, SCALAR
 from .tables import CELLS, FRACTION, NORMAL_CELLS

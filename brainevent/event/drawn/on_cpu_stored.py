@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ...backends.numba.loops import loop_of
 from .numbers import UNIFORM
 from .on_cpu import through

@@ -13,7 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ..on_cpu.events import no_event
 from ..on_cpu.terms import Terms
 from ..on_cpu.threads import IN_THREADS, of_rows

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from ...backends.nvrtc import cuda_kernel
+from ...backends.nvrtc.kernel import cuda_kernel
 from ..activity import in_words, is_active
 from ..on_gpu import WARP, definitions, operand, power_of_two, whole_warps
 from ..precision import precise

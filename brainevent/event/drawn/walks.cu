@@ -4,6 +4,8 @@
 // count. ACROSS: columns of X that it takes at once. LANES: those that share a row of a gathered product.
 //
 // A warp draws up to 64 elements at a time, two a lane: gaps are added up over the lanes.
+// Lanes of a warp end together.
+// Threads of a block meet before any of them ends.
 
 static constexpr unsigned EVERY = 0xffffffffu;
 

@@ -45,5 +45,5 @@ FIXED = Format(
     elements=_elements,
     checked=_checked,
     draw=_draw,
-    cut=Cut(arrays=("pre k",), stored="pre k", row="pre", column="post", reduced=("pre",)),
+    cut=Cut(arrays=("m c",), stored="m c", row="m", column="k", reduced=("m",)),
 )

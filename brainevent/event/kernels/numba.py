@@ -34,7 +34,7 @@ _FEW = 64  # places for each drawn element, about: their number is not known bef
 
 def numba_kernel(kernel: Any, outs: Any, **options: Any) -> Callable[..., Any]:
     """Return a JAX function that runs a Numba function; the first one loads the compiler."""
-    from ...backends import numba
+    from ...backends.numba import kernel as numba
 
     return numba.numba_kernel(kernel, outs, **options)
 

@@ -6,16 +6,18 @@ Its methods call functions of this folder: arithmetic, products, rows, conversio
 
 from __future__ import annotations
 
+import importlib
 import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 
 from ... import _units as units
 from ... import config
+from ..._names import LAZY
 from ...errors import UnknownBufferError
 from ...typing import ArrayLike, EventLike, IndexLike, PyTree
 from ..beside_units import check_no_operand_of_a_unit, with_sparse_class
@@ -26,6 +28,9 @@ from .arithmetic import dense_operand, factor_of, product_with, total
 from .conversions import dense_array, format_named
 from .indexing import rows_or_elements
 from .shown import shown
+
+if TYPE_CHECKING:
+    from ...bench.plot.draw import Figure
 
 __all__ = ["TURNED", "DataRepresentation"]
 
@@ -593,6 +598,25 @@ class DataRepresentation(Views):
             MemoryError: If there is not enough memory for it.
         """
         return dense_array(self)
+
+    def plot(self, **options: Any) -> Figure:
+        """Draw the matrix, as `plot_weights` does: rows down, columns across; of a large one, means of blocks.
+
+        Args:
+            **options: What `plot_weights` takes, such as `title="Weights"`.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ImportError: If matplotlib is not installed.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent
+            >>> brainevent.CSR.fromdense(jnp.eye(3)).plot(title="Weights").axes[0].get_xlabel()
+            'target neuron'
+        """
+        return importlib.import_module(LAZY["plot_weights"]).plot_weights(self, **options)  # of a room above
 
     def tocsr(self) -> DataRepresentation:
         """Return the matrix in compressed sparse rows.

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import half, inner
+from ...backends.numba import half
+from ...backends.numba.inner import inner
 from . import each
 from .events import next_event
 from .rows import Rows, unsigned

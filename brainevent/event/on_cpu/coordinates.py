@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from .events import no_event
 from .rows import BLOCK, is_there, unsigned
 from .terms import Terms, adding

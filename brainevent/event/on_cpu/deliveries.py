@@ -12,7 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner, prefetch
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import prefetch
 from . import each
 from .at_elements import adding, nothing
 from .events import next_event

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from .events import next_event, no_event
 from .rows import Rows, unsigned
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import any_of, inner
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import any_of
 from .rows import BLOCK, unsigned
 
 __all__ = ["list_events", "next_event", "no_event"]

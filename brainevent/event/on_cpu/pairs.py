@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from . import each
 from .coordinates import Coordinates
 from .rows import Rows, unsigned

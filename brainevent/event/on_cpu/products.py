@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from . import coordinates, visits, walks
 from .coordinates import Coordinates
 from .rows import Rows

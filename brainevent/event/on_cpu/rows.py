@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner, prefetch
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import prefetch
 
 __all__ = ["BLOCK", "LINE", "LISTED", "Rows", "compressed", "fixed", "is_there", "unsigned"]
 

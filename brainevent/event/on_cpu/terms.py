@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import half, inner, prefetch
+from ...backends.numba import half
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import prefetch
 from .rows import Rows, is_there, unsigned
 
 __all__ = ["ANY_ORDER", "Terms", "adding", "fetching", "index_test", "product"]

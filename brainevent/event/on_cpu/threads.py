@@ -8,7 +8,7 @@ from typing import Any
 import numba
 
 from ... import config
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from .rows import BLOCK, unsigned
 
 __all__ = [

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner, prefetch
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import prefetch
 from .events import list_events
 from .rows import BLOCK, LINE, LISTED, Rows, unsigned
 from .terms import Terms, adding, fetching

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from .rows import Rows
 from .terms import ANY_ORDER, Terms, adding, index_test
 

@@ -4,6 +4,9 @@
 // delays. ONE_DELAY: all elements have one. LAID: the elements of a row are sorted by delay, and those of d steps end at
 // delays[row, d]. WEIGHTED: x counts. COLLECT: the other way round, each element gets what the ring has at its place; `out`
 // starts as zeros, and there are no weights.
+//
+// Lanes of a warp end together.
+// Threads of a block meet before any of them ends.
 
 constexpr int AT_ONCE = 4;  // elements that a thread reads before it waits for any
 constexpr int CHUNK = AT_ONCE * THREADS;

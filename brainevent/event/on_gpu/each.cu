@@ -2,6 +2,7 @@
 // What operators other than products do at each stored element, on a GPU; this follows `rows.cu`. A warp takes a row: all
 // rows, chosen ones, whose numbers are of the type R, or those of neurons that spike. Out-of-range indices are ignored.
 // PARTS warps share the row of a neuron; without a spike they read nothing more. NUMBER: rows have equal length.
+// Lanes of a warp end together.
 
 constexpr int AT_ONCE = 4;  // elements that a thread reads before it waits for any
 

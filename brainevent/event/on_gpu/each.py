@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from ...backends.nvrtc import cuda_kernel
+from ...backends.nvrtc.kernel import cuda_kernel
 from ..activity import is_active
 from ..precision import precise
 from . import WARP, definitions, power_of_two, source

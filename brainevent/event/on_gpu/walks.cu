@@ -2,6 +2,7 @@
 // Products of all rows, or of active ones, on a GPU; this follows `rows.cu` and `laws.cu`. O is the type of results. WIDE:
 // four elements of a row are read at once. LANES: threads that sum one row together. FEW: rows from which a warp takes the
 // active ones. ACROSS: columns of X that it takes at once.
+// Lanes of a warp end together.
 
 static constexpr unsigned ALL = 0xffffffffu;
 

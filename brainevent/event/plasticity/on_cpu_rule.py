@@ -10,8 +10,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import numba_kernel
 from ...backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
+from ...backends.numba.kernel import numba_kernel
 from ...scalar.on_numba import compiled_forms, flush
 from .rule_form import NativeRule
 

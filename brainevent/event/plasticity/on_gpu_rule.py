@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...backends.nvrtc import cuda_kernel
+from ...backends.nvrtc.kernel import cuda_kernel
 from ...scalar.cuda_text import NVRTC_OPTIONS, TYPES, cuda_text
 from .rule_form import NativeRule
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ...backends.numba.internals import trailing_zeros
 from ...backends.numba.loops import loop_of
 

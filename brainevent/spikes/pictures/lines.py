@@ -176,8 +176,8 @@ def draw_correlations(spikes: Statistics, wish: Wish, bin: float, bins: int) -> 
         neurons = sentence([f"{size} {name}".rstrip() for name, size, _ in found])
         words = f"Pairs of {neurons} neurons that spiked, counted in bins of {bin:g} ms."
         beyond = np.mean((everything < edges[0]) | (everything > edges[-1]))
-        outside = [f"{100 * beyond:.1g} % of the pairs are outside."] if beyond else []
-        remark(axes, theme, " ".join([words, *_small_means(found), *outside]))
+        off_axis = [f"{100 * beyond:.1g} % of the pairs are beyond the axis."] if beyond else []
+        remark(axes, theme, " ".join([words, *_small_means(found), *off_axis]))
     else:
         axes.set(xlim=(-1, 1), ylim=(0, 1))
         say_empty(axes, theme, "no pairs: fewer than two neurons spiked")

@@ -169,7 +169,7 @@ def _density(
     events: list[tuple[np.ndarray, np.ndarray]],
     artist: dict[str, Any],
 ) -> str:
-    """Draw the rate of some neurons in some steps as a colour; return what a cell is."""
+    """Draw the rate of some neurons in some steps as a colour; return what a cell shows."""
     wide, cells = _cells(spikes.steps, sum(steps.size for steps, _ in events), bands.shown)
     edges = np.append(np.arange(0, spikes.steps, wide), spikes.steps)
     whole = bands.each[-1].high - bands.each[0].low
@@ -192,7 +192,7 @@ def _density(
     add_scale(axes, theme, mesh, "rate (Hz)", beyond=rates.max() > most)
     highest = sorted({high for _, high, *_ in found})
     neurons = " to ".join(map(spaced, [highest[0], highest[-1]][: len(highest)]))
-    return f"a cell is {neurons} neuron{'' if neurons == '1' else 's'} for {wide * spikes.dt:g} ms"
+    return f"each cell is the mean rate of {neurons} neuron{'' if neurons == '1' else 's'} over {wide * spikes.dt:g} ms"
 
 
 def _neurons_in_a_cell(neurons: int, rows: float, usual: float) -> int:

@@ -153,7 +153,7 @@ def _image(axes: Axes, theme: Theme, times: np.ndarray, values: np.ndarray, labe
     axes.yaxis.set_major_formatter(lambda value, _: spaced(value))
     if records * neurons > 1:
         traces = "" if neurons == 1 else f"{neurons} traces and "
-        remark(axes, theme, f"A cell is the mean of {traces}{records} record{'' if records == 1 else 's'}.")
+        remark(axes, theme, f"Each cell is the mean of {traces}{records} record{'' if records == 1 else 's'}.")
     add_scale(axes, theme, mesh, label)
 
 

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of `jax.lax.scan`, each compiled as one native call."""
