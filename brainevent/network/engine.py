@@ -13,7 +13,18 @@ from .plan.plan import Plan
 from .run.recorded import Recorded, RecordedStep, Wanted
 from .state import NetworkState
 
-__all__ = ["Engine", "Keyed", "Prepared", "Repeated", "Stopped", "all_finite", "check_whole", "input_rows", "never"]
+__all__ = [
+    "Engine",
+    "Joined",
+    "Keyed",
+    "Prepared",
+    "Repeated",
+    "Stopped",
+    "all_finite",
+    "check_whole",
+    "input_rows",
+    "never",
+]
 
 Array = Any
 Stopped = Callable[[], bool]
@@ -129,6 +140,18 @@ class Engine(Protocol):
 
     def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
         """Return a run that is repeated; inputs are (steps, neurons), of the plan's dtype."""
+
+
+@runtime_checkable
+class Joined(Protocol):
+    """An engine that several processes run together, which do the same in the same order.
+
+    Its `run` may run fewer steps than it is asked for, as many in each process; if `full` then says why, no process
+    goes on. Each of its methods, and `state`, is called in all processes.
+    """
+
+    def agree(self, what: str, values: Mapping[str, Any]) -> None:
+        """Raise unless all processes are about to do the same with the same values."""
 
 
 @runtime_checkable

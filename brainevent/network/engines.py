@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -24,7 +24,9 @@ __all__ = [
     "beside_on_gpu",
     "check_dtype",
     "chosen_name",
+    "devices_of",
     "engine_name",
+    "hosts_of",
     "make_engine",
     "measure_of",
 ]
@@ -51,37 +53,61 @@ def check_dtype(dtype: str, backend: str | None) -> None:
         )
 
 
-def make_engine(plan: Plan, backend: str | None = None, **options: Any) -> Engine:
+def devices_of(backend: str, devices: Any) -> list[Any] | None:
+    """Return the GPUs that are named; None if none are, or raise if the backend runs on none."""
+    if devices is None or backend not in ENGINES:  # which `make_engine` says
+        return None
+    _check_options({"devices": devices}, backend)
+    found: list[Any] = importlib.import_module(f"{__package__}.gpu.several.devices").chosen_devices(devices)
+    return found
+
+
+def hosts_of(backend: str, hosts: Any, network: Any, threads: int | None, *, round_delays: bool) -> Any:
+    """Return the processes that run a network together: `hosts.engine.Hosts`; None without `hosts`."""
+    if hosts is None or backend not in ENGINES:
+        return None
+    room = importlib.import_module(f"{__package__}.hosts.engine")
+    return room.joined_hosts(hosts, backend, network, threads, round_delays=round_delays)
+
+
+def _check_options(given: Mapping[str, Any], name: str) -> None:
+    if given and name != "cuda":
+        raise NetworkError(
+            f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
+        )
+
+
+def make_engine(
+    plan: Plan,
+    backend: str | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+    hosts: Any = None,
+    **options: Any,
+) -> Engine:
     """Return the engine of a backend, with the plan in it; None is what `chosen_name` returns.
 
-    Options are those of "cuda", `blocks`, `shared_bytes` and `clocks`; None is what suits.
+    Options are those of "cuda", `blocks`, `shared_bytes` and `clocks`; None is what suits. So are `devices`, which
+    `devices_of` returns. `hosts` are what `hosts_of` returns.
     """
-    graded = [one.name for one in plan.plastic if one.graded]
-    name = chosen_name(plan.dtype, graded=bool(graded)) if backend is None else backend
+    name = chosen_name(plan.dtype) if backend is None else backend
     if name not in ENGINES:
         raise NetworkError(
             f"build: unknown backend {name!r} for networks{did_you_mean(name, ENGINES)}; "
             f"registered: {', '.join(ENGINES)}"
         )
     given = {option: value for option, value in options.items() if value is not None}
-    if given and name != "cuda":
-        raise NetworkError(
-            f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
-        )
+    _check_options(given, name)
     check_dtype(plan.dtype, name)
-    _check_graded(graded, name)
     room, kind = ENGINES[name]
+    if devices is not None and len(devices) > 1:
+        room, kind, given["devices"] = "gpu.several.engine", "SeveralEngine", devices
+    elif devices is not None:
+        given["device"] = devices[0]
+    elif hosts is not None:
+        room, kind, given["hosts"] = "hosts.engine", "HostsEngine", hosts
     engine: Engine = getattr(importlib.import_module(f"{__package__}.{room}"), kind)(plan, **given)
     return engine
-
-
-def _check_graded(projections: Sequence[str], backend: str) -> None:
-    """Raise unless a backend delivers spikes with values through plastic synapses, if there are such projections."""
-    if projections and backend == "cuda":
-        raise NetworkError(
-            f"build: backend 'cuda' does not deliver values of spikes through plastic synapses, which those of "
-            f"{', '.join(projections)} are; pass backend='numba' or 'jax'"
-        )
 
 
 def beside(plan: Plan, backend: str) -> Engine:
@@ -97,21 +123,16 @@ def beside_on_gpu(engine: Engine, elements: int) -> Any:
     return importlib.import_module(f"{__package__}.gpu.beside").Beside(engine, elements)
 
 
-def measure_of(name: str) -> Measure | None:
-    """Return what draws synapses for a backend that draws them itself."""
+def measure_of(name: str, devices: Sequence[Any] | None = None) -> Measure | None:
+    """Return what draws synapses for a backend that draws them itself, on the first of some devices."""
     if name != "cuda":
         return None
-    measure: Measure = importlib.import_module(f"{__package__}.gpu.engine").drawing_on_gpu()
+    measure: Measure = importlib.import_module(f"{__package__}.gpu.engine").drawing_on_gpu(devices and devices[0])
     return measure
 
 
-def chosen_name(dtype: str = "float32", *, graded: bool = False) -> str:
-    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba".
-
-    Networks in which spikes with values reach plastic synapses, `graded`, run on the CPU.
-    """
-    if graded:
-        return "numba"
+def chosen_name(dtype: str = "float32") -> str:
+    """Return the backend that suits: "cuda" for float32 where JAX has such a GPU and NVRTC is there, else "numba"."""
     try:
         on_gpu = dtype == "float32" and jax.default_backend() == "gpu" and cuda_capabilities() != ()
         on_gpu = on_gpu and importlib.util.find_spec("cuda.bindings") is not None
@@ -123,4 +144,4 @@ def chosen_name(dtype: str = "float32", *, graded: bool = False) -> str:
 def engine_name(engine: Engine) -> str:
     """Return the backend of an engine."""
     kind = type(engine).__name__
-    return next((name for name, (_, known) in ENGINES.items() if known == kind), kind)
+    return next((name for name, (_, known) in ENGINES.items() if known == kind), getattr(engine, "name", kind))

@@ -11,19 +11,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..errors import NetworkError, ShapeError
-from ..scalar.form import FLOATS
-from ..scalar.margin import with_margin
-from ..scalar.trace import flat_rule
+from ..errors import NetworkError
 from ..typing import ArrayLike, PyTree
+from .learner import Learner, Synapses, names_of_floats, scalar_step
 from .plan.connections import in_one_part
 from .plan.matrices import as_matrix
-from .plan.plan import Plan, PopulationPlan, SynapsePlan
-from .reference.params import check_mapping, check_name, check_names, given_weights, initial_params, neuron_params
+from .plan.plan import Plan, PopulationPlan
+from .reference.params import check_names, given_weights, initial_params, neuron_params
+from .reference.parted import whole_inputs, whole_params
 from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
 from .reference.quanta import in_quanta_of
+from .run.neurons import Label
 from .state import NetworkState
 from .surrogate import fast_sigmoid
+from .training.blocks import in_blocks, in_plain_jax
+from .training.runner import NativeRunner
 
 __all__ = ["eprop"]
 
@@ -35,11 +37,11 @@ _USUAL = fast_sigmoid()
 def eprop(
     sim: PyTree,
     state: NetworkState,
-    params: Mapping[str, Any],
+    params: Mapping[Label, Any],
     steps: int,
     loss: Callable[[jax.Array, jax.Array], jax.Array],
     readout: str,
-    inputs: Mapping[str, ArrayLike] | None = None,
+    inputs: Mapping[Label, ArrayLike] | None = None,
     feedback: Mapping[str, ArrayLike] | None = None,
     surrogate: Callable[[jax.Array], jax.Array] = _USUAL,
 ) -> tuple[jax.Array, dict[str, jax.Array], NetworkState]:
@@ -56,8 +58,12 @@ def eprop(
     `jax.jit` and `jax.vmap` work. A run can be cut: the loss and gradients of a piece leave out what earlier pieces
     contribute to traces.
 
+    A simulation with `backend="numba"` or `backend="cuda"` learns in native code, block by block of some steps: the
+    gradients are the same but for rounding, on a GPU with stored margins of 11 bits, and have no derivatives. What
+    native code lacks is computed in plain JAX; `Simulation.report` says so.
+
     Args:
-        sim: A simulation, of any backend, or a plan. It does not change; the run is one of plain JAX.
+        sim: A simulation, of any backend, or a plan, which learns in plain JAX. It does not change.
         state: The state before the first step. What is on its way has no derivative.
         params: Parameters and weights, as for `simulate`.
         steps: How many steps, a Python integer.
@@ -114,19 +120,23 @@ def eprop(
             "spikes alone; leave it out, or differentiate simulate"
         )
     steps = checked_count("steps", steps)
+    params, inputs = whole_params(plan, params), whole_inputs(plan, inputs, steps)
     check_names(plan, params)
     check_surrogate("eprop", surrogate)
     with jax.enable_x64(plan.dtype == "float64"):
         state = checked_state(plan, in_quanta_of(plan, state))
         weights = initial_params(plan) | given_weights(plan, params)
-        learner = _learner(plan, neuron_params(plan, params), weights, readout, feedback, loss, surrogate)
-        rows = jnp.arange(steps, dtype=np.int32), checked_inputs(plan, inputs or {}, steps)
-        carry, losses = jax.lax.scan(learner.step, learner.start(state), rows)
-        found = learner.gradients(carry)
+        learner = Learner.of(plan, neuron_params(plan, params), weights, readout, feedback, loss, surrogate)
+        rows = checked_inputs(plan, inputs or {}, steps)
+        runner = _runner(sim)
+        native = isinstance(runner, NativeRunner) and not in_plain_jax(learner, runner)
+        value, found, after = (
+            in_blocks(learner, runner, state, rows, steps) if native else _Steps(learner).run(state, rows, steps)
+        )
         for about in plan.projections:
             if about.name in found and jnp.ndim(params.get(about.name, 0)) == 2:
                 found[about.name] = as_matrix("eprop", plan, about, found[about.name])
-        return losses.sum(), found, learner.state(carry, steps)
+        return value, found, after
 
 
 def _plan(sim: Any) -> Plan:
@@ -135,45 +145,29 @@ def _plan(sim: Any) -> Plan:
     return plan
 
 
-@dataclass(frozen=True, eq=False)
-class _Synapses:
-    """The synapses of a projection: source and target of each, and its delay in steps."""
+def _runner(sim: Any) -> Any:
+    """Return what runs the components of a simulation natively; None if nothing does."""
+    return getattr(getattr(sim, "engine", None), "runner", None)
 
-    plan: SynapsePlan
-    sources: Array
-    targets: Array
-    delays: Array
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """E-prop in plain JAX: one step of all populations at a time, and the traces of all synapses in it."""
+
+    learner: Learner
 
     @property
-    def name(self) -> str:
-        return self.plan.name
+    def plan(self) -> Plan:
+        """The network."""
+        return self.learner.plan
 
-
-def _synapses(plan: Plan, one: SynapsePlan) -> _Synapses:
-    starts = one.starts[:: plan.parts]
-    sources = np.repeat(np.arange(plan.population(one.source).size), np.diff(starts))
-    targets = one.targets.astype(np.int32)
-    return _Synapses(
-        one, sources.astype(np.int32), targets, np.broadcast_to(one.delays, targets.shape).astype(np.int32)
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Learner:
-    """A network that learns: its synapses, and by what the signal of each population comes.
-
-    `signals` are by population: an array (neurons of the readout, neurons), or the projections into the readout.
-    """
-
-    plan: Plan
-    params: Mapping[str, Mapping[str, Array]]
-    weights: Mapping[str, Array]
-    synapses: tuple[_Synapses, ...]
-    readout: PopulationPlan
-    read: int  # place of the state that is read among the readout's floats
-    signals: Mapping[str, Any]
-    loss: Callable[[Array, Array], Array]
-    surrogate: Callable[[Array], Array]
+    def run(
+        self, state: NetworkState, rows: Mapping[str, Array], steps: int
+    ) -> tuple[Array, dict[str, Array], NetworkState]:
+        """Return the loss, the gradients in the shapes of the weights, and the state after some steps."""
+        turns = jnp.arange(steps, dtype=np.int32)
+        carry, losses = jax.lax.scan(self.step, self.start(state), (turns, rows))
+        return losses.sum(), self.gradients(carry), self.state(carry, steps)
 
     def start(self, state: NetworkState) -> Tree:
         """Return what the first step begins with: spikes by age, pending input, and traces and gradients of zero."""
@@ -186,8 +180,10 @@ class _Learner:
             * plan.population(name).quanta[receptor]
             for name, receptor in plan.receptors()
         }
-        traces = {s.name: self._zeros(len(_floats(plan.population(s.plan.target))), s) for s in self._learning()}
-        hidden = [s for s in self._learning() if s.plan.target != self.readout.name]
+        traces = {
+            s.name: self._zeros(s, len(names_of_floats(plan.population(s.plan.target)))) for s in self.learner.learning
+        }
+        hidden = self.learner.hidden
         return {
             "step": jnp.asarray(state.step, np.uint32),
             "neurons": {
@@ -197,9 +193,9 @@ class _Learner:
             "spikes": {p.name: jnp.zeros((ages[p.name], p.size), dtype) for p in plan.populations},
             "pending": pending,
             "traces": traces,
-            "last": {s.name: self._zeros(0, s) for s in hidden},
-            "filtered": {s.name: self._zeros(len(_floats(self.readout)), s) for s in hidden},
-            "gradients": {s.name: self._zeros(0, s) for s in self._learning()},
+            "last": {s.name: self._zeros(s) for s in hidden},
+            "filtered": {s.name: self._zeros(s, len(names_of_floats(self.learner.readout))) for s in hidden},
+            "gradients": {s.name: self._zeros(s) for s in self.learner.learning},
         }
 
     def step(self, carry: Tree, given: tuple[Array, Mapping[str, Array]]) -> tuple[Tree, Array]:
@@ -207,17 +203,17 @@ class _Learner:
         turn, inputs = given
         sent = {
             s.name: carry["spikes"][s.plan.source][(turn - s.delays) % self._ages(carry, s), s.sources]
-            for s in self.synapses
+            for s in self.learner.synapses
         }
         arriving, pending = self._arriving(carry, turn, inputs, sent)
         neurons, spikes, slopes = {}, {}, {}
         for p in self.plan.populations:
-            learns = p.name == self.readout.name or p.name in self.signals
+            learns = p.name == self.learner.readout.name or p.name in self.learner.signals
             neurons[p.name], spike, slopes[p.name] = self._updated(p, carry, arriving[p.name], with_slopes=learns)
             ring = carry["spikes"][p.name]
             spikes[p.name] = ring.at[turn % len(ring)].set(spike.astype(ring.dtype))
-        y = neurons[self.readout.name][_floats(self.readout)[self.read]]
-        value, error = jax.value_and_grad(self._checked_loss, 1)(turn, y)
+        y = neurons[self.learner.readout.name][names_of_floats(self.learner.readout)[self.learner.read]]
+        value, error = self.learner.error_of(turn, y)
         parts = self._learned(carry, sent, slopes, error)
         after = {"step": carry["step"] + np.uint32(1), "neurons": neurons, "spikes": spikes, "pending": pending}
         return {**after, **parts}, value
@@ -225,28 +221,28 @@ class _Learner:
     def _learned(self, carry: Tree, sent: Tree, slopes: Tree, error: Array) -> Tree:
         """Return traces and gradients after a step, given how states and spikes depend on states and what arrives."""
         traces, last, filtered, gradients = {}, {}, {}, {}
-        out_states, out_arriving = (x[0] for x in slopes[self.readout.name][:2])  # the same for all neurons
-        for s in self._learning():
+        out_states, out_arriving = (x[0] for x in slopes[self.learner.readout.name][:2])  # the same for all neurons
+        for s in self.learner.learning:
             name, target = s.name, self.plan.population(s.plan.target)
             place = list(target.quanta).index(s.plan.receptor)
             by_states, by_arriving, spike_by_states, spike_by_arriving = (x[s.targets] for x in slopes[target.name])
             trace, x = carry["traces"][name], sent[name]
             traces[name] = jnp.einsum("ekl,el->ek", by_states, trace) + by_arriving[:, :, place] * x[:, None]
-            if target.name == self.readout.name:
-                gradients[name] = carry["gradients"][name] + traces[name][:, self.read] * error[s.targets]
+            if target.name == self.learner.readout.name:
+                gradients[name] = carry["gradients"][name] + traces[name][:, self.learner.read] * error[s.targets]
                 continue
             # A spike reaches the readout one step later, and is forgotten there as the readout forgets.
-            gain = out_arriving[:, self._into_readout(target.name)]
+            gain = out_arriving[:, self.learner.receptor_of(target.name)]
             filtered[name] = carry["filtered"][name] @ out_states.T + carry["last"][name][:, None] * gain
             last[name] = (spike_by_states * trace).sum(-1) + spike_by_arriving[:, place] * x
             signal = self._signal(target, error)[s.targets]
-            gradients[name] = carry["gradients"][name] + filtered[name][:, self.read] * signal
+            gradients[name] = carry["gradients"][name] + filtered[name][:, self.learner.read] * signal
         return {"traces": traces, "last": last, "filtered": filtered, "gradients": gradients}
 
     def gradients(self, carry: Tree) -> dict[str, Array]:
         """Return the gradients in the shapes of the weights."""
         return {
-            name: gradient.sum(keepdims=True) if self.weights[name].shape == (1,) else gradient
+            name: gradient.sum(keepdims=True) if self.learner.weights[name].shape == (1,) else gradient
             for name, gradient in carry["gradients"].items()
         }
 
@@ -255,12 +251,12 @@ class _Learner:
         plan, arriving = self.plan, {p.name: {} for p in self.plan.populations}  # type: ignore[var-annotated]
         for name, receptor in plan.receptors():
             arriving[name][receptor] = jnp.roll(carry["pending"][f"{name}.{receptor}"], -steps, axis=0)
-        for s in self.synapses:
+        for s in self.learner.synapses:
             ring, weights, place = carry["spikes"][s.plan.source], self._weights_of(s), s.plan.receptor
             size, rows = plan.population(s.plan.target).size, np.arange(plan.rows(s.plan.target, place))
 
             def came(
-                ahead: Array, s: _Synapses = s, ring: Array = ring, weights: Array = weights, size: int = size
+                ahead: Array, s: Synapses = s, ring: Array = ring, weights: Array = weights, size: int = size
             ) -> Array:
                 since = s.delays - 1 - ahead  # steps between the spike and the last step of the run
                 spikes = jnp.where(since >= 0, ring[(steps - 1 - since) % len(ring), s.sources], 0)
@@ -280,7 +276,7 @@ class _Learner:
             row = turn % len(pending[place])
             came = pending[place][row] + inputs.get(place, 0)
             pending[place] = pending[place].at[row].set(0)
-            for s in self.synapses:
+            for s in self.learner.synapses:
                 if (s.plan.target, s.plan.receptor) == (name, receptor):
                     came = came + jax.ops.segment_sum(sent[s.name] * self._weights_of(s), s.targets, size)
             arriving[name][receptor] = jnp.broadcast_to(came, (size,))
@@ -290,13 +286,13 @@ class _Learner:
         self, p: PopulationPlan, carry: Tree, arriving: Mapping[str, Array], *, with_slopes: bool
     ) -> tuple[dict[str, Array], Array, tuple[Array, ...]]:
         """Run the rule; return states, spikes, and how new states and the spike depend on states and what arrives."""
-        states, params, names = carry["neurons"][p.name], self.params[p.name], _floats(p)
+        states, params, names = carry["neurons"][p.name], self.learner.params[p.name], names_of_floats(p)
         others: list[Array] = [states[name] for name in p.state if name not in names]
         others += [params[name] for name in p.params]
         if p.rule.random:
             others += [jnp.arange(p.size, dtype=np.uint32), carry["step"], *(jnp.uint32(key) for key in p.key)]
-        of_spikes = with_slopes and p.name != self.readout.name
-        run = _scalar_step(p, self.surrogate if of_spikes else None)
+        of_spikes = with_slopes and p.name != self.learner.readout.name
+        run = scalar_step(p, self.learner.surrogate if of_spikes else None)
         floats = jnp.stack([states[name] for name in names], -1) if names else jnp.zeros((p.size, 0), p.rule.dtype)
         came = jnp.stack([arriving[r].astype(p.rule.dtype) for r in p.quanta], -1) if p.quanta else floats[:, :0]
         axes = 0, 0, *(0 if jnp.ndim(x) else None for x in others)
@@ -316,137 +312,19 @@ class _Learner:
 
     def _signal(self, p: PopulationPlan, error: Array) -> Array:
         """Return the learning signal of each neuron."""
-        how = self.signals[p.name]
+        how = self.learner.signals[p.name]
         if not isinstance(how, list):
             return error @ how
         return sum(jax.ops.segment_sum(self._weights_of(s) * error[s.targets], s.sources, p.size) for s in how)
 
-    def _checked_loss(self, turn: Array, y: Array) -> Array:
-        value = self.loss(turn, y)
-        if jnp.shape(value) != ():
-            raise NetworkError(f"eprop: loss returns shape {jnp.shape(value)}; return a scalar, such as (...).sum()")
-        return value
+    def _from(self, population: str) -> list[Synapses]:
+        return [s for s in self.learner.synapses if s.plan.source == population]
 
-    def _learning(self) -> list[_Synapses]:
-        return [s for s in self.synapses if s.plan.target == self.readout.name or s.plan.target in self.signals]
+    def _weights_of(self, s: Synapses) -> Array:
+        return jnp.broadcast_to(self.learner.weights[s.name], s.targets.shape)
 
-    def _into_readout(self, population: str) -> int:
-        how = self.signals[population]
-        receptors = [s.plan.receptor for s in (how if isinstance(how, list) else self._to_readout())]
-        return list(self.readout.quanta).index(receptors[0])
-
-    def _to_readout(self) -> list[_Synapses]:
-        return [s for s in self.synapses if s.plan.target == self.readout.name]
-
-    def _from(self, population: str) -> list[_Synapses]:
-        return [s for s in self.synapses if s.plan.source == population]
-
-    def _weights_of(self, s: _Synapses) -> Array:
-        return jnp.broadcast_to(self.weights[s.name], s.targets.shape)
-
-    def _ages(self, carry: Tree, s: _Synapses) -> int:
+    def _ages(self, carry: Tree, s: Synapses) -> int:
         return len(carry["spikes"][s.plan.source])
 
-    def _zeros(self, states: int, s: _Synapses) -> Array:
-        return jnp.zeros((*s.targets.shape, *([states] if states else [])), self.plan.dtype)
-
-
-def _floats(p: PopulationPlan) -> list[str]:
-    """Return the names of the states that have derivatives."""
-    return [name for name, array in p.state.items() if str(array.dtype) in FLOATS]
-
-
-def _scalar_step(p: PopulationPlan, surrogate: Callable[[Array], Array] | None) -> Callable[..., Any]:
-    """Return the step of one neuron: float states, what arrives, all else -> states by name, spike, spike to derive.
-
-    The last one has the derivative that the surrogate gives the spike, and no value; without a surrogate it is 0.
-    """
-    assert p.rule.function is not None
-    flat, names = flat_rule(p.rule.function, p.rule), _floats(p)
-
-    def run(floats: Array, came: Array, *others: Array) -> tuple[dict[str, Array], Array, Array]:
-        rest = iter(others)
-        states = [floats[names.index(name)] if name in names else next(rest) for name in p.state]
-        scalars = [*states, *(came[k] for k in range(len(p.quanta))), *rest]
-        if surrogate is None:
-            *new, spike = flat(*scalars)
-            return dict(zip(p.state, new, strict=True)), spike, jnp.zeros((), p.rule.dtype)
-        (*new, spike), margin, gate = with_margin(flat)(*scalars)
-        slope = jax.lax.stop_gradient(jnp.where(gate, surrogate(margin), 0))
-        return dict(zip(p.state, new, strict=True)), spike, (slope * margin).astype(p.rule.dtype)
-
-    return run
-
-
-def _learner(
-    plan: Plan,
-    params: Mapping[str, Mapping[str, Array]],
-    weights: Mapping[str, Any],
-    readout: str,
-    feedback: Mapping[str, ArrayLike] | None,
-    loss: Callable[[Array, Array], Array],
-    surrogate: Callable[[Array], Array],
-) -> _Learner:
-    """Check what `eprop` is given, and return what learns."""
-    if graded := [p.name for p in plan.populations if p.rule.value]:
-        raise NetworkError(
-            f"eprop: spikes of {', '.join(graded)} have values, whose traces it does not have; use jax.grad of "
-            "simulate, or a rule that returns a bool"
-        )
-    name, _, state = str(readout).rpartition(".")
-    check_name("readout", name, [p.name for p in plan.populations])
-    out = plan.population(name)
-    check_name(f"readout {name!r}", state, _floats(out))
-    synapses = tuple(_synapses(plan, one) for one in plan.synapses)
-    into: dict[str, list[_Synapses]] = {}
-    for s in synapses:
-        if s.plan.target == name and s.plan.source != name:
-            into.setdefault(s.plan.source, []).append(s)
-    check_mapping("feedback", feedback or {})
-    signals: dict[str, Any] = dict(into)
-    for key, given in (feedback or {}).items():
-        check_name("feedback", key, [p.name for p in plan.populations if p.name != name])
-        signals[key] = jnp.asarray(given, plan.dtype)
-        if signals[key].shape != (expected := (out.size, plan.population(key).size)):
-            raise ShapeError(f"eprop: feedback[{key!r}] has shape {signals[key].shape}; pass {expected}")
-    _check_readout(out, params[name], readout, [s for all_ in into.values() for s in all_])
-    arrays = {s.name: jnp.asarray(weights[s.name], plan.dtype) for s in synapses}
-    return _Learner(plan, params, arrays, synapses, out, _floats(out).index(state), signals, loss, surrogate)
-
-
-def _check_readout(out: PopulationPlan, params: Mapping[str, Array], readout: str, into: list[_Synapses]) -> None:
-    """Raise unless spikes reach the readout after one step, at one receptor, and its rule is linear, for all alike."""
-    if late := [s for s in into if s.delays.max(initial=1) > 1]:
-        raise NetworkError(
-            f"eprop: projection {late[0].name} reaches the readout after {late[0].delays.max()} steps; give it a delay "
-            "of one step"
-        )
-    if len(receptors := sorted({s.plan.receptor for s in into})) > 1:
-        raise NetworkError(
-            f"eprop: spikes reach the readout at {' and '.join(receptors)}; connect them to one receptor"
-        )
-    names, run = _floats(out), _scalar_step(out, None)
-    others = [x for name, x in out.state.items() if name not in names]
-    scalars = [jax.ShapeDtypeStruct((), x.dtype) for x in (*others, *params.values())]
-    scalars += [jax.ShapeDtypeStruct((), np.uint32)] * len(out.rule.random)
-    sizes = [jax.ShapeDtypeStruct((size,), out.rule.dtype) for size in (len(names), len(out.quanta))]
-
-    def derivatives(h: Array, a: Array, *rest: Array) -> Any:
-        return jax.jacfwd(lambda h, a: [run(h, a, *rest)[0][name] for name in names], (0, 1))(h, a)
-
-    needed = _needed(jax.make_jaxpr(derivatives)(*sizes, *scalars).jaxpr)
-    one_for_all = [False] * (2 + len(others)) + [jnp.ndim(x) == 0 for x in params.values()]
-    if any(use and not one for use, one in zip(needed, one_for_all + [False] * len(out.rule.random), strict=True)):
-        raise NetworkError(
-            f"eprop: the rule of {readout} is not linear in its states and what arrives, with the same coefficients "
-            "for all neurons; read a leaky sum, such as v = p.keep * s.v + arriving.syn, with one p.keep"
-        )
-
-
-def _needed(jaxpr: Any) -> list[bool]:
-    """Say of each input of a jaxpr whether an output may depend on it."""
-    needed = {var for var in jaxpr.outvars if not hasattr(var, "val")}
-    for eqn in reversed(jaxpr.eqns):
-        if needed & set(eqn.outvars):
-            needed |= {atom for atom in eqn.invars if not hasattr(atom, "val")}
-    return [var in needed for var in jaxpr.invars]
+    def _zeros(self, s: Synapses, *states: int) -> Array:
+        return jnp.zeros((*s.targets.shape, *states), self.plan.dtype)

@@ -15,7 +15,7 @@ from .plan.plan import Plan
 from .plan.plastic import VALUE, PlasticPlan
 
 __all__ = ["GROUPS", "NetworkState", "begun_state", "copied", "initial_state", "initial_traces", "like_state"]
-__all__ += ["whole_state"]
+__all__ += ["no_past", "whole_state"]
 
 Array = Any
 
@@ -98,7 +98,7 @@ def _state(plan: Plan, synapses: Mapping[str, Mapping[str, Array]]) -> NetworkSt
         for p in plan.populations
     }
     traces = {one.name: initial_traces(plan, one) for one in plan.plastic}
-    past = {name: _no_past(plan, name) for name in plan.pasts}
+    past = {name: no_past(plan, name) for name in plan.pasts}
     return NetworkState(np.uint32(0), neurons, arriving, plan.quanta, synapses, traces, past)
 
 
@@ -120,7 +120,7 @@ def initial_traces(plan: Plan, plastic: PlasticPlan) -> dict[str, Array]:
     return found
 
 
-def _no_past(plan: Plan, name: str) -> dict[str, Array]:
+def no_past(plan: Plan, name: str) -> dict[str, Array]:
     """Return what is on its way from a population to plastic synapses before any spike."""
     past, population = plan.pasts[name], plan.population(name)
     size = past.rows * population.size

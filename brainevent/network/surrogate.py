@@ -79,8 +79,8 @@ def fast_sigmoid(slope: float = 25.0) -> Surrogate:
         NetworkError: `slope` is not a finite number above 0.
 
     Examples:
-        >>> from brainevent.network.surrogate import fast_sigmoid
-        >>> float(fast_sigmoid(slope=1.0)(1.0))
+        >>> import brainevent as be
+        >>> float(be.surrogate.fast_sigmoid(slope=1.0)(1.0))
         0.25
     """
     return Surrogate("fast_sigmoid", slope)
@@ -99,8 +99,8 @@ def arctan(slope: float = 2.0) -> Surrogate:
         NetworkError: `slope` is not a finite number above 0.
 
     Examples:
-        >>> from brainevent.network.surrogate import arctan
-        >>> float(arctan(slope=4.0)(0.0))
+        >>> import brainevent as be
+        >>> float(be.surrogate.arctan(slope=4.0)(0.0))
         2.0
     """
     return Surrogate("arctan", slope)
@@ -119,8 +119,8 @@ def triangle(slope: float = 1.0) -> Surrogate:
         NetworkError: `slope` is not a finite number above 0.
 
     Examples:
-        >>> from brainevent.network.surrogate import triangle
-        >>> float(triangle(slope=0.5)(-1.0))
+        >>> import brainevent as be
+        >>> float(be.surrogate.triangle(slope=0.5)(-1.0))
         0.5
     """
     return Surrogate("triangle", slope)
@@ -131,8 +131,8 @@ class SpikeTimes:
     """No surrogate: derivatives are those of the times of spikes, as in EventProp. `spike_times` makes one.
 
     Examples:
-        >>> from brainevent.network.surrogate import SpikeTimes, spike_times
-        >>> spike_times() == SpikeTimes()
+        >>> import brainevent as be
+        >>> be.surrogate.spike_times() == be.surrogate.SpikeTimes()
         True
     """
 
@@ -149,8 +149,8 @@ class SpikeTimes:
             NetworkError: Always.
 
         Examples:
-            >>> from brainevent.network.surrogate import spike_times
-            >>> spike_times()(1.0)
+            >>> import brainevent as be
+            >>> be.surrogate.spike_times()(1.0)
             Traceback (most recent call last):
                 ...
             brainevent.errors.NetworkError: surrogate spike_times: has no derivative by the margin alone; pass it to ...
@@ -174,8 +174,8 @@ def spike_times() -> SpikeTimes:
         What `simulate` takes as its surrogate, with `backend="jax"`.
 
     Examples:
-        >>> from brainevent.network.surrogate import spike_times
-        >>> spike_times()
+        >>> import brainevent as be
+        >>> be.surrogate.spike_times()
         SpikeTimes()
     """
     return SpikeTimes()

@@ -117,9 +117,8 @@ class CallStart:
         """Return results with NaN in place of floats, and sums that no call takes, if the sums before are not fine."""
         if self.fine is None:
             return after, results
-        arriving = in_place_of(self.fine, after.arriving, NO_SUM)
-        neurons, results = in_place_of(self.fine, (after.neurons, results))
-        return dataclasses.replace(after, neurons=neurons, arriving=arriving), results
+        replaced, results = in_place_of(self.fine, (after, results))
+        return dataclasses.replace(replaced, arriving=in_place_of(self.fine, after.arriving, NO_SUM)), results
 
 
 def given_weights(now: Weights, params: Mapping[str, Any]) -> dict[str, Array]:

@@ -14,14 +14,14 @@ from ...scalar.primitives import flushed
 from ..pages import aligned
 from ..plan.bundles import Bundle, bundled_anyhow, bundles_of, sum_places
 from ..plan.couplings import CouplingPlan
-from ..plan.plan import Plan, PopulationPlan, SynapsePlan, part_bounds
+from ..plan.plan import Plan, PopulationPlan, SynapsePlan
 from ..plan.plastic import PlasticPlan
 from ..run.finite import SynapseFault
 from ..state import NetworkState
 from .native import bundle_address, bundle_function, coupling_address, delivery_address
 from .plastic import PlasticArrays, kept_of
 from .plastic_text import ARRIVE, FINISH
-from .tables import BUNDLE, COUPLING, DELIVERY, FINITE, STRETCHES, Table, address, lines
+from .tables import BUNDLE, COUPLING, DELIVERY, FINITE, LINE, STRETCHES, Table, address, lines
 from .updates import PopulationArrays, Updates
 from .waiting import Ring, SpikeLists
 
@@ -35,10 +35,11 @@ class Memory:
 
     Spikes wait in lists until they arrive, and what arrives is added to the sums of one step. Only sums that were
     given, and those of synapses that no bundle has, wait themselves: then the ring has more than one slot. Unless they
-    are `watched`, states that are not finite let no run stop.
+    are `watched`, states that are not finite let no run stop. Of a plan of one of several processes, spikes of the
+    others come every `apart` steps: each population has a list of them after those of its parts.
     """
 
-    def __init__(self, plan: Plan, *, watched: bool = True):
+    def __init__(self, plan: Plan, *, watched: bool = True, apart: int = 0):
         self.plan, self.watched = plan, watched and plan.check_finite
         self.clock = lines(1)  # of which the first word is the step that comes next
         self.leg = 1  # how many steps native code should run at a time: the last estimate
@@ -46,7 +47,8 @@ class Memory:
         self.torn = False  # whether a run was interrupted within a step
         self.fresh = True  # whether no step ran since states were given: they may have denormals
         synapses = bundled_anyhow(plan)
-        self.places, self._merged = sum_places(plan.populations, plan.parts), bundles_of(synapses)
+        self.apart = apart
+        self.places, self._merged = sum_places(plan.populations, plan.parts, plan.owned), bundles_of(synapses)
         self._held = [one for one in synapses.held.values() if one.targets.size]
         delays = [int(synapses.delays.max()) for synapses in self._held]
         delays += [one.pending_rows for one in plan.plastic if not one.at_axon]
@@ -67,6 +69,7 @@ class Memory:
         self.deliveries = [
             (delivery_address(one, self._values(one.source)), self._deliveries(one)) for one in self._held
         ]
+        self.afar = [(function, self._from_afar(tables)) for function, tables in self.deliveries if plan.owned]
         self.plastic = {
             one.name: PlasticArrays(plan, one, self.kept, self.arrays[one.target].states, watched=self.watched)
             for one in plan.plastic
@@ -189,7 +192,7 @@ class Memory:
 
     def with_weights(self, plan: Plan, state: NetworkState) -> Memory:
         """Return the memory of a plan that differs only in weights and quanta, with a state in these."""
-        other = Memory(plan)
+        other = Memory(plan, apart=self.apart)
         params = {name: arrays.params for name, arrays in self.arrays.items()}
         for name, own in (params | {name: one.params for name, one in self.plastic.items()}).items():
             for key, array in own.items():
@@ -220,9 +223,10 @@ class Memory:
         self.ring = ring
         for updates in self.updates.values():
             updates.follow_ring(ring)
-        for synapses, (_, tables) in zip(self._held, self.deliveries, strict=True):
-            for part, table in enumerate(tables):
-                table.update(self._ring_words(synapses, part))
+        for deliveries in (self.deliveries, self.afar):
+            for synapses, (_, tables) in zip(self._held, deliveries, strict=False):
+                for part, table in enumerate(tables):
+                    table.update(self._ring_words(synapses, part))
         for _, tables in self.bundles:
             for part, table in enumerate(tables):
                 table.update(ring.words(part))
@@ -253,7 +257,9 @@ class Memory:
     def _lists(self, population: PopulationPlan) -> SpikeLists:
         delays = [int(b.delays[-1]) for b in self._merged if b.source == population.name]
         bounds = [int(bound) for bound in self.places.bounds[population.name]]
-        return SpikeLists(bounds, 1 + max(delays, default=1), self._values(population.name))
+        others = population.size - (bounds[-1] - bounds[0]) if self.plan.owned else None
+        steps = max(1 + max(delays, default=1), self.apart)
+        return SpikeLists(bounds, steps, self._values(population.name), others)
 
     def _values(self, population: str) -> str | None:
         """Return the dtype of the values of spikes; None if they have none."""
@@ -267,6 +273,7 @@ class Memory:
         self._alive += [bundle, weights, delays, found]
         words = {
             "parts": self.plan.parts,
+            "listed": len(self.lists[bundle.source].lines),
             "lists": address(self.lists[bundle.source].lines),
             "sources": self.plan.population(bundle.source).size,
             "delays": address(delays),
@@ -291,6 +298,7 @@ class Memory:
         self._alive.append(entries)
         words = {
             "parts": self.plan.parts,
+            "listed": self.plan.parts,
             "lists": address(self.lists[synapses.source].lines),
             "sources": self.plan.population(synapses.source).size,
             **dict(zip(("starts", "targets", "weights", "delays"), map(address, entries), strict=True)),
@@ -299,6 +307,11 @@ class Memory:
             Table(DELIVERY._fields, words | self._ring_words(synapses, part) | {"part": part})
             for part in range(self.plan.parts)
         ]
+
+    def _from_afar(self, tables: list[Table]) -> list[Table]:
+        """Return tables by which spikes of other processes are delivered, in place of those of the own parts."""
+        own = self.plan.parts
+        return [table.changed({"lists": table["lists"] + 8 * LINE * own, "listed": 1}) for table in tables]
 
     def _coupling(self, coupling: CouplingPlan) -> list[Table]:
         """Return the tables of a coupling, one for each part."""
@@ -351,7 +364,7 @@ def _arrays(plan: Plan, population: PopulationPlan) -> PopulationArrays:
         {key: _copied(array) for key, array in population.state.items()},
         {key: _copied(flushed(array)) for key, array in population.params.items()},
         {key: np.array([quantum]) for key, quantum in population.quanta.items()},
-        [int(bound) for bound in part_bounds(population.size, plan.parts)],
+        [int(bound) for bound in plan.bounds(population.name)],
         {r: aligned((population.size,), plan.dtype) for r in population.quanta if (population.name, r) in plan.coupled},
         {key: aligned((2, population.size), plan.dtype) for key in plan.shown(population.name)},
     )

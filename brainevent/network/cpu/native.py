@@ -20,7 +20,14 @@ from .plastic_text import PlasticText
 from .update_text import Update
 
 __all__ = ["bundle_address", "bundle_function", "coupling_address", "delivery_address", "drive_alone_address"]
-__all__ += ["drive_alone_function", "drive_function", "handler_address", "plastic_address", "plastic_function"]
+__all__ += [
+    "drive_alone_function",
+    "drive_function",
+    "exchange_function",
+    "handler_address",
+    "plastic_address",
+    "plastic_function",
+]
 __all__ += ["update_address", "worker_address"]
 
 
@@ -101,6 +108,12 @@ def drive_function() -> Any:
 def drive_alone_function() -> Any:
     """Return `drive_alone(table, turn, end)`."""
     return _function(drive_alone_address(), 3)
+
+
+@functools.cache
+def exchange_function(name: str) -> Any:
+    """Return `pack(table)` or `unpack(table)`."""
+    return _function(_address(f"network_{name}", "", 1, "on_exchange", name), 1)
 
 
 @functools.cache

@@ -8,8 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
 from ...backends.numba.floats import HARDWARE_FLUSHES
+from ...backends.numba.inner import inner
 from ...backends.numba.memory import array_at, word
 from ...scalar.on_numba import compiled_forms
 from ..plan.couplings import added_form

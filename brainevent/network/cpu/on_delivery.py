@@ -12,8 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner, prefetch
-from ...backends.numba.memory import array_at, word
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import array_at, prefetch, word
 from .on_lists import count_of, spikes_of
 from .tables import BUNDLE, DELIVERY, LINE, STRETCHES
 
@@ -83,7 +83,7 @@ def delivery(targets: Any, weights: Any, delays: Any) -> Any:
         weights_ = array_at(word(table, DELIVERY.weights), starts[last], weight_type)
         delays_ = array_at(word(table, DELIVERY.delays), starts[last], delay_type)
         ring = array_at(word(table, DELIVERY.ring) + word(table, DELIVERY.shift), (mask + 1) * row, np.int32)
-        for other in range(parts):
+        for other in range(word(table, DELIVERY.listed)):
             line = word(table, DELIVERY.lists) + 8 * LINE * other
             count = count_of(line, step)
             spikes = spikes_of(line, step, count)
@@ -152,7 +152,7 @@ def bundle_delivery(places: Any, weights: Any) -> Any:
             sent = step - delays[k]
             if sent >= before:
                 continue
-            for other in range(parts):
+            for other in range(word(table, BUNDLE.listed)):
                 line = word(table, BUNDLE.lists) + 8 * LINE * other
                 spiked = count_of(line, sent)
                 spikes = spikes_of(line, sent, spiked)

@@ -8,8 +8,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
 from ...backends.numba.floats import flush_floats, restore_floats
+from ...backends.numba.inner import inner
 from ...backends.numba.memory import acquire, array_at, call, put, release, word, yield_thread
 from .on_lists import count_of, put_count, spikes_of
 from .tables import ALONE, FAULTY, FINITE, GO_ON, LINE, NO_ROOM, NOT_FINITE, RECORD, RUN, SAMPLE

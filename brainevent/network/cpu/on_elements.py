@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ...backends.numba.memory import acquire, array_at, call, count_up, join_thread, put, start_thread, word
 from ...ffi.frame import INTERNAL, METADATA_EXTENSION, OFFSETS, SIZES, api_version
 from .tables import COPY, FLOATS, GROUP, JOB, POINTER, RECORD, SHOW, SUMS, ZEROS

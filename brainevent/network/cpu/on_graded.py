@@ -12,8 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner, prefetch
-from ...backends.numba.memory import array_at, word
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import array_at, prefetch, word
 from .on_delivery import fetch_stretch
 from .on_lists import count_of, spikes_of, values_of
 from .tables import BUNDLE, DELIVERY, LINE
@@ -79,7 +79,7 @@ def graded_delivery(targets: Any, weights: Any, delays: Any, kind: Any) -> Any:
         weights_ = array_at(word(table, DELIVERY.weights), 1 if one_weight else entries, weight_type)
         delays_ = array_at(word(table, DELIVERY.delays), 1 if one_delay else entries, delay_type)
         ring = array_at(word(table, DELIVERY.ring) + word(table, DELIVERY.shift), (mask + 1) * row, np.int32)
-        for other in range(parts):
+        for other in range(word(table, DELIVERY.listed)):
             line, part = word(table, DELIVERY.lists) + 8 * LINE * other, word(table, DELIVERY.part)
             add_all(line, step, parts, part, starts, places, weights_, delays_, ring, step, row, mask)
         return 0
@@ -106,7 +106,7 @@ def graded_bundle_delivery(places: Any, weights: Any, kind: Any) -> Any:
         ring, none = array_at(word(table, BUNDLE.ring), (mask + 1) * row, np.int32), np.zeros(1, np.int64)
         for k in range(many):
             sent = step - delays[k]
-            for other in range(parts if sent < before else 0):
+            for other in range(word(table, BUNDLE.listed) if sent < before else 0):
                 line, shift = word(table, BUNDLE.lists) + 8 * LINE * other, word(table, BUNDLE.part) * many + k
                 add_all(line, sent, parts * many, shift, starts, places_, weights_, none, ring, step, row, mask)
         return 0

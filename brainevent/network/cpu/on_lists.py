@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
+from ...backends.numba.inner import inner
 from ...backends.numba.memory import array_at, put, word
 from .tables import KEPT, LIST
 

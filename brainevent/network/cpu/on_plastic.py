@@ -9,9 +9,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner, prefetch
 from ...backends.numba.floats import HARDWARE_FLUSHES
-from ...backends.numba.memory import array_at, count_within, put, word
+from ...backends.numba.inner import inner
+from ...backends.numba.memory import array_at, count_within, prefetch, put, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms
 from .on_lists import count_of, spikes_of

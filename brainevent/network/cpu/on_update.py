@@ -9,8 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba import inner
 from ...backends.numba.floats import HARDWARE_FLUSHES, float_of_bits
+from ...backends.numba.inner import inner
 from ...backends.numba.memory import array_at, word
 from ...scalar.form import Form
 from ...scalar.on_numba import compiled_forms, flush

@@ -105,7 +105,7 @@ def simulated(
     numbers = {name: k for k, name in enumerate([*names, *outs])}
     widths = {(name.rpartition(".")[0], name.rpartition(".")[2]): jnp.shape(x)[-1] for name, x in given.items()}
     jobs = [resident.job(steps, wanted, widths, numbers) for resident in residents]
-    begin = jax.device_put(jnp.asarray(state.step, np.uint32), jax.devices("cpu")[0])
+    begin = jax.device_put(jnp.asarray(state.step, np.uint32), jax.local_devices(backend="cpu")[0])
 
     def call(
         job: Array, begin: Array, params: Params, arrays: Sequence[Array], plastic: Plastic

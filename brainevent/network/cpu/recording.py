@@ -28,7 +28,7 @@ class Recording:
 
     def __init__(self, memory: Memory, steps: int, wanted: Wanted):
         self.memory, self.first, self.steps, self.wanted = memory, memory.step, steps, wanted
-        self.counts = {name: np.zeros(memory.arrays[name].bounds[-1], np.int32) for name in wanted.counts}
+        self.counts = {name: np.zeros(memory.plan.population(name).size, np.int32) for name in wanted.counts}
         per_step = dict.fromkeys((*wanted.rates, *wanted.spikes))
         parts = memory.plan.parts
         self.rates = {name: np.zeros((parts, steps), np.int32) for name in per_step}
@@ -54,15 +54,15 @@ class Recording:
             for of in (False, True)
         )
 
-    def make_room(self) -> None:
-        """Let there be room for the spikes of one more step, and for twice those that are there."""
+    def make_room(self, steps: int = 1) -> None:
+        """Let there be room for the spikes of some more steps, and for twice those that are there."""
         for name, arrays in self.spikes.items():
             sizes = (high - low for low, high in pairwise(self.memory.arrays[name].bounds))
             for part, size in enumerate(sizes):
                 record = self.records[part][name]
                 used = record["used"]
-                if arrays[part].size - used < size:
-                    larger = np.empty(2 * used + size + _LEAST_ROOM, np.int32)
+                if arrays[part].size - used < steps * size:
+                    larger = np.empty(2 * used + steps * size + _LEAST_ROOM, np.int32)
                     self._spare[name, part] = np.empty(larger.size * self._listing, np.int32)
                     larger[:used] = arrays[part][:used]
                     arrays[part] = larger

@@ -126,18 +126,23 @@ class Legs:
         self.memory, self.recording, self.stopped = memory, recording, stopped
         self._runs = Runs(memory, recording)
         self._alone = Alone(self._runs) if alone else None
+        self.turn = 0  # steps that ran
 
     def __iter__(self) -> Iterator[int]:
-        """Run leg by leg; Ctrl-C is held back within a leg, so that it ends with a whole step."""
-        turn, leg = 0, self.memory.leg
-        while turn < self.recording.steps and not self.stopped():
+        """Run all steps."""
+        return self.until(self.recording.steps)
+
+    def until(self, turn: int) -> Iterator[int]:
+        """Run to a turn, leg by leg; Ctrl-C is held back within a leg, so that it ends with a whole step."""
+        leg = self.memory.leg
+        while self.turn < turn and not self.stopped():
             self.recording.make_room()
             began = time.perf_counter()
             with uninterrupted():
-                end = min(turn + leg, self.recording.steps, turn + self.memory.steps_left)
-                ran = self._leg(turn, end) - turn
-                turn += ran
-                self.memory.step = self.recording.first + turn
+                end = min(self.turn + leg, turn, self.turn + self.memory.steps_left)
+                ran = self._leg(self.turn, end) - self.turn
+                self.turn += ran
+                self.memory.step = self.recording.first + self.turn
                 self.memory.settle()
             seconds = max(time.perf_counter() - began, 1e-9)
             leg = self.memory.leg = max(1, min(int(ran * LEG_SECONDS / seconds), 8 * leg))

@@ -13,7 +13,7 @@ import numpy as np
 from ..pages import aligned
 
 __all__ = ["ALONE", "BUNDLE", "COUPLING", "DELIVERY", "FAULTY", "FINITE", "GO_ON", "LINE", "LIST", "NOT_FINITE"]
-__all__ += ["EVENTS", "NO_ROOM", "RECORD", "STRETCH"]
+__all__ += ["EVENTS", "EXCHANGE", "NO_ROOM", "RECORD", "STRETCH"]
 __all__ += ["COPY", "FLOATS", "GROUP", "JOB", "POINTER", "SHOW", "SUMS", "ZEROS"]
 __all__ += ["KEPT", "PLASTIC", "RUN", "SAMPLE", "STRETCHES", "UPDATE", "Table", "address", "lines", "words_of"]
 
@@ -44,11 +44,11 @@ ALONE = _places("ALONE", "parts runs clock why inputs given")
 UPDATE = _places("UPDATE", "size low list scratch key0 key1")  # then those that the text of a rule needs
 
 # Of the lists of spikes of a part, one for each step & mask: the distance in bytes, and their counts. Spikes that have
-# values have lists of these, with as many elements.
+# values have lists of these, with as many elements. `listed` lines are delivered: those of all parts, or of others.
 LIST = _places("LIST", "spikes stride counts mask values")
-DELIVERY = _places("DELIVERY", "parts part lists sources starts targets weights delays ring row mask shift")
+DELIVERY = _places("DELIVERY", "parts part listed lists sources starts targets weights delays ring row mask shift")
 STRETCHES = 64  # of entries, that are asked for before the first one is added
-BUNDLE = _places("BUNDLE", "parts part lists sources delays many starts places weights ring row mask found")
+BUNDLE = _places("BUNDLE", "parts part listed lists sources delays many starts places weights ring row mask found")
 # Of a plastic projection and part, then those that its text needs: `into` says where the synapses of a target are in
 # `entries`, and `origins` are their sources. Where events of targets wait: `seen` are the steps before which sources
 # have let all that waited for their synapses act; each target has the steps of up to `EVENTS` events, `times`, of which
@@ -60,6 +60,10 @@ PLASTIC = _places(
     "shift per_unit units faulty seen held most times some",
 )
 EVENTS, STRETCH = 16, 64  # events of a target that wait; synapses of a source that are brought up to date at once
+# Between processes, of populations whose spikes others deliver: for each, the address of its lines and the bytes of a
+# value. `buffer` has messages of `row` words of 32 bits: the own one when they are packed, those of `hosts` processes
+# when they are unpacked. `afar` are functions and tables that deliver spikes of others at once.
+EXCHANGE = _places("EXCHANGE", "parts populations lines itemsizes begin end buffer row hosts own at afar deliveries")
 KEPT = _places("KEPT", "state values size itemsize")  # of a state that is kept with the spikes of its neurons
 # Of a coupling into a part: `begins` says that sums begin with it; values have a row for even steps and one for odd
 # ones, a number of bytes apart.

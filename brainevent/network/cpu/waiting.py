@@ -57,13 +57,14 @@ class SpikeLists:
     """The lists of one population: each part has one for each step & mask, with room for all its neurons.
 
     `lines` has a line for each part, which tells native code where its lists are. If spikes have values of a dtype,
-    each list has one of these beside it.
+    each list has one of these beside it. The last line is that of neurons that no part has, if there are `others`.
     """
 
-    def __init__(self, bounds: Sequence[int], steps: int, valued: str | None = None):
+    def __init__(self, bounds: Sequence[int], steps: int, valued: str | None = None, others: int | None = None):
         slots = slots_of(steps)
         # Native code writes one element behind the last spike.
-        self.spikes = [untouched((slots, high - low + 1), np.int32) for low, high in pairwise(bounds)]
+        sizes = [high - low for low, high in pairwise(bounds)] + ([] if others is None else [others])
+        self.spikes = [untouched((slots, size + 1), np.int32) for size in sizes]
         self.values = [] if valued is None else [untouched(spikes.shape, valued) for spikes in self.spikes]
         self.counts = [aligned((slots,), np.int64) for _ in self.spikes]
         self.lines = lines(len(self.spikes))

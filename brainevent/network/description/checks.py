@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import operator
 from typing import Any
@@ -11,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._units import split
+from ..._units import is_about_units, split
 from ...errors import NetworkError
 from ...scalar.record import Record
 
-__all__ = ["as_count", "check_key", "check_numbers", "is_integer", "is_number"]
+__all__ = ["as_count", "check_key", "check_numbers", "is_integer", "is_number", "is_word", "named", "takes_two"]
 
 
 def as_count(value: Any, most: int) -> int | None:
@@ -42,6 +43,27 @@ def is_number(value: Any) -> bool:
         return False
 
 
+def is_word(value: Any) -> bool:
+    """Say whether a value is a string that is not empty."""
+    return isinstance(value, str) and value != ""
+
+
+def takes_two(value: Any) -> bool:
+    """Say whether a value is a function of two neurons."""
+    if not callable(value) or isinstance(value, type):
+        return False
+    try:
+        inspect.signature(value).bind("pre", "post")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def named(value: Any) -> str:
+    """Return a value as it is written; of a function, its name."""
+    return getattr(value, "__name__", type(value).__name__) if callable(value) else repr(value)
+
+
 def check_numbers(where: str, value: Any, instead: str, *, booleans: bool = False) -> None:
     """Raise unless a value is real numbers, with or without a unit: one, an array, or nested lists of them.
 
@@ -55,6 +77,14 @@ def check_numbers(where: str, value: Any, instead: str, *, booleans: bool = Fals
             kind = type(numbers).__name__
             raise NetworkError(
                 f"{where}: parts of this {kind} have different shapes; pass one array of numbers"
+            ) from None
+        except TypeError as error:
+            if not is_about_units(error):
+                raise
+            kind = type(numbers).__name__
+            raise NetworkError(
+                f"{where}: is a {kind} of quantities; pass one quantity, such as [1, 2] * unit instead of [1 * unit, "
+                "2 * unit]"
             ) from None
     kinds = (np.floating, np.integer, *((np.bool_,) if booleans or numbers.ndim else ()))
     if not any(jnp.issubdtype(numbers.dtype, kind) for kind in kinds):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import NetworkError, did_you_mean
-from .checks import check_numbers
+from .checks import check_numbers, is_word
 from .connect import Connect
-from .populations import Population, is_word
+from .parts import Part
+from .populations import Population, check_end, population_of
 
 __all__ = ["Coupling"]
 
@@ -24,8 +25,8 @@ class Coupling:
     source neuron, then as they were drawn or given. So it has the same bits on every engine, too.
 
     Args:
-        source: Population whose state they carry.
-        target: Population that receives it.
+        source: Population whose state they carry, or a part of it, as of a `Projection`.
+        target: Population that receives it, or a part of it.
         connect: Which neurons they connect, and with which weights, as for a `Projection`. Drawn weights are multiples
             of 2**-30 of the largest that there may be, rounded up to a power of two; other weights are floats as given.
         of: The state of the source that is carried: one of floats.
@@ -34,22 +35,20 @@ class Coupling:
         name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
 
     Raises:
-        NetworkError: The source or target is not a population, or has no such state; a name is not valid, or `connect`
-            is neither numbers nor a description.
+        NetworkError: The source or target is no population or part, or has no such state; a name is not valid, or
+            `connect` is neither numbers nor a description.
 
     Examples:
-        >>> import brainevent.network.description.connect as connect
-        >>> from brainevent.network.description.coupling import Coupling
-        >>> from brainevent.network.description.network import Population
+        >>> import brainevent as be
         >>> def leaky(s, arriving, p):
         ...     return s.replace(v=0.9 * s.v + arriving.gap), s.v > 1
-        >>> cells = Population("cells", 100, leaky, state=dict(v=0.0))
-        >>> Coupling(cells, cells, connect.prob(0.1, weight=0.5), of="v", into="gap", difference=True)
+        >>> cells = be.Population("cells", 100, leaky, state=dict(v=0.0))
+        >>> be.Coupling(cells, cells, be.connect.prob(0.1, weight=0.5), of="v", into="gap", difference=True)
         Coupling('cells->cells.gap', prob(0.1, weight=0.5), of='v', difference=True)
     """
 
-    source: Population
-    target: Population
+    source: Population | Part
+    target: Population | Part
     connect: Any
     of: str = "v"
     into: str = "gap"
@@ -61,9 +60,7 @@ class Coupling:
 
     def __post_init__(self) -> None:
         for what in ("source", "target"):
-            found = getattr(self, what)
-            if not isinstance(found, Population):
-                raise NetworkError(f"Coupling: {what} is {found!r}; pass a Population")
+            check_end(f"Coupling: {what}", getattr(self, what))
         ends = f"coupling {self.source.name}->{self.target.name}"
         if not is_word(self.into) or not self.into.isidentifier():
             raise NetworkError(
@@ -74,11 +71,16 @@ class Coupling:
         where = f"coupling {self.usual_name}"
         if not isinstance(self.difference, bool):
             raise NetworkError(f"{where}: difference is {self.difference!r}; pass True or False")
-        _check_state(where, self.source, self.of, "")
+        _check_state(where, self.populations[0], self.of, "")
         if self.difference:
-            _check_state(where, self.target, self.of, "difference=True needs this state of the target, too: ")
+            _check_state(where, self.populations[1], self.of, "difference=True needs this state of the target, too: ")
         if not isinstance(self.connect, Connect) and not hasattr(self.connect, "todense"):
             check_numbers(f"{where}: connect", self.connect, "a description such as connect.prob(0.1), or a matrix")
+
+    @property
+    def populations(self) -> tuple[Population, Population]:
+        """The populations of source and target, also where these are parts."""
+        return population_of(self.source), population_of(self.target)
 
     @property
     def usual_name(self) -> str:

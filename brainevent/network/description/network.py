@@ -7,12 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..._system import why_not_compiled
 from ...errors import NetworkError, did_you_mean
 from ..plan.threads import parts_for
-from .checks import is_number
+from .checks import is_number, named
 from .coupling import Coupling
 from .populations import Population, Projection, Value
 from .units import plain
@@ -40,9 +40,9 @@ class Network:
             in the list, or the step is not positive.
 
     Examples:
-        >>> from brainevent.network.description.network import Network, Population
-        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
-        >>> Network([cells], dt=0.1)
+        >>> import brainevent as be
+        >>> cells = be.Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> be.Network([cells], dt=0.1)
         Network(100 neurons, 0 projections, dt=0.1)
     """
 
@@ -71,7 +71,7 @@ class Network:
             [*(p.name for p in self.populations), *self._names],
         )
         for link in self._links:
-            self._check_ends(f"{type(link).__name__.lower()} {link.usual_name}", link.source, link.target)
+            self._check_ends(f"{type(link).__name__.lower()} {link.usual_name}", *link.populations)
 
     def _check_ends(self, where: str, *ends: Population) -> None:
         """Raise unless populations are in the network."""
@@ -133,13 +133,15 @@ class Network:
         blocks: int | None = None,
         shared_bytes: int | None = None,
         clocks: bool = False,
+        devices: int | Iterable[Any] | Literal["all"] | None = None,
+        hosts: Mapping[str, int] | Literal["all", "areas"] | None = None,
     ) -> Simulation:
         """Draw all random values and synapses, and return a simulation of the network.
 
         Args:
             seed: From 0 to 2**64 - 1. All random numbers are functions of the seed and of names.
             backend: What runs it: "cuda", "numba", "jax" or "interpreted"; None is "cuda" where JAX has such a GPU,
-                else "numba". All but "jax" return the same bits. Plastic synapses run in all but "cuda".
+                else "numba". All but "jax" return the same bits.
             threads: How many threads run it; None takes one for each core that the process may use and each 5 000
                 neurons, or what the environment variable BRAINEVENT_THREADS says. No result of a run depends on it,
                 but where delays differ the order of `Simulation.connections` does.
@@ -153,6 +155,15 @@ class Network:
             blocks: With "cuda", how many blocks run it, up to one a multiprocessor; None takes what suits its size.
             shared_bytes: With "cuda", how much shared memory a block may use; None takes all. No result depends on it.
             clocks: With "cuda", whether the kernel measures where the time of a step goes; `sim.report()` says it.
+            devices: With "cuda", the GPUs that run it together, of one kind and with access to each other's memory: how
+                many, a list of their numbers or of devices of JAX, or "all". None is one. No result depends on it.
+                `blocks` are then those of each GPU. `simulate` and `sweep` need one GPU.
+            hosts: With "numba", "all" lets all processes of `jax.distributed` run it together. Each of them calls the
+                same methods of its simulation, in the same order, and gets the same results, which do not depend on
+                their number. Each process owns a part of each population; a mapping such as `{"v1": 0, "v2": 1}` gives
+                whole populations to processes by their numbers, and "areas" places whole ones itself, those with short
+                delays between them together. Spikes are exchanged once per least delay between
+                processes. `threads` are then those of each process. Plastic synapses and couplings need one process.
 
         Returns:
             The simulation, before its first step.
@@ -169,20 +180,24 @@ class Network:
         """
         if why := why_not_compiled("a network", "write its loop with operators"):
             raise NetworkError(f"build: {why}")
-        from ..engines import check_dtype, chosen_name, make_engine, measure_of
+        from ..engines import check_dtype, chosen_name, devices_of, hosts_of, make_engine, measure_of
         from ..plan.build import build_plan
         from ..run.simulation import Simulation
 
         check_dtype(dtype, backend)
-        graded = any(p.plasticity and p.source.value_range is not None for p in self.projections)
-        name = chosen_name(dtype, graded=graded) if backend is None else backend
+        name = chosen_name(dtype) if backend is None else backend
+        on = devices_of(name, devices)
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}
         how |= {"prints": name == "jax", "warn": name != "jax"}  # what is trained has weights that are given later
-        plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name), **how)
+        among = hosts_of(name, hosts, self, threads, round_delays=round_delays)
+        if among is None:
+            plan = build_plan(self, seed=seed, parts=parts, quantum=quantum, measure=measure_of(name, on), **how)
+        else:
+            plan = among.plan_of(self, seed=seed, quantum=quantum, **how)
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks or None}
-        return Simulation(plan, make_engine(plan, name, **options), network=self)
+        return Simulation(plan, make_engine(plan, name, devices=on, hosts=among, **options), network=self)
 
 
 def _all_of(what: str, given: Iterable[Any], *kinds: type) -> tuple[Any, ...]:
@@ -250,4 +265,6 @@ def _carried(coupling: Coupling) -> str:
 def _delay(delay: Any) -> str:
     if delay is None:
         return "one step"
+    if callable(delay):
+        return named(delay)
     return f"{delay.dtype} {delay.shape}" if getattr(delay, "ndim", 0) else str(delay)

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from .checks import check_key, check_numbers, is_number
 from .units import plain, split
-from .values import Values
+from .values import Values, in_unit
 
 __all__ = ["MOST_CARRIED", "Plasticity", "Trace", "trace"]
 
@@ -162,7 +162,9 @@ class Plasticity:
             if name in self.params:
                 raise NetworkError(f"Plasticity: {name!r} is a state and a parameter; give one of them another name")
         for name, value in self.state.items():
-            if not isinstance(value, Values):
+            if isinstance(value, Values):
+                in_unit(f"Plasticity: state {name}", value, None)
+            else:
                 check_numbers(f"Plasticity: state {name}", value, "a number, values such as uniform(0, 1), or an array")
         for name, value in self.params.items():
             given = plain(f"Plasticity: params {name}", value, "ms" if name == "dt" else None)

@@ -3,20 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ... import _units as units
+from ..._compat import Tracer
 from ...errors import NetworkError, did_you_mean
 
-__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "plain", "split", "unit_of"]
-__all__ += ["weights_unit"]
+__all__ = ["DECLARED", "UNITS", "Undeclared", "array_in", "check_declared", "factor", "in_float64", "plain", "split"]
+__all__ += ["unit_of", "weights_unit"]
 
 UNITS = ("ms", "mV", "pA", "nS", "pF")
-DECLARED = (*UNITS, "Hz", "kHz", "1")  # "1" is for numbers without a unit
+DECLARED = (*UNITS, "Hz", "kHz", "mm", "um", "1")  # "1" is for numbers without a unit
 
 Unit = Any  # a name of DECLARED, a unit of brainunit, or Undeclared
 
@@ -57,17 +58,17 @@ def weights_unit(state: Unit | None, receptor: Unit | None) -> Unit | None:
     return None if state is None or receptor is None or not units.loaded() else _unit(receptor) / _unit(state)
 
 
-def split(where: str, value: Any, hint: str = "") -> tuple[Any, str | None]:
-    """Return the numbers of a value, and the name of their unit; None of what has none."""
+def split(where: str, value: Any, hint: str = "", names: Sequence[str] = UNITS) -> tuple[Any, str | None]:
+    """Return the numbers of a value, and the name of their unit, one of `names`; None of what has none."""
     if not units.is_quantity(value):
         return value, None
     package = units.loaded()
-    for name in UNITS:
+    for name in names:
         if value.dim == getattr(package, name).dim:
             return _real(units.numbers_in(value, getattr(package, name))), name
     if value.dim == package.UNITLESS.dim:
         return units.numbers_in(value, None), None
-    raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(UNITS)} or a number{hint}")
+    raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(names)} or a number{hint}")
 
 
 def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> Any:
@@ -85,7 +86,7 @@ def plain(where: str, value: Any, unit: Unit | None = None, hint: str = "") -> A
 
 
 def factor(where: str, found: str, unit: Unit) -> float:
-    """Return what turns numbers in one of UNITS into numbers in another unit."""
+    """Return what turns numbers in one of DECLARED into numbers in another unit."""
     package = units.loaded()
     if isinstance(unit, Undeclared):
         raise unit.refusal(where, found, getattr(package, found).dim)
@@ -103,6 +104,14 @@ def array_in(where: str, value: Any, unit: Unit | None = None) -> Any:
     except ValueError:  # parts of different shapes
         kind = type(numbers).__name__
         raise NetworkError(f"{where}: parts of this {kind} have different shapes; pass one array of numbers") from None
+
+
+def in_float64(value: Any) -> Any:
+    """Return a quantity whose numbers are float64 of NumPy, so that converting it rounds no float32; else the value."""
+    numbers, unit = units.split(value)
+    if unit is None or isinstance(numbers, Tracer):
+        return value
+    return units.loaded().Quantity(np.asarray(numbers, np.float64), unit=unit)
 
 
 def check_declared(where: str, unit: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import NetworkError
 from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM, Distribution
 from .checks import is_integer, is_number
-from .units import factor, plain, split
+from .units import DECLARED, UNITS, factor, plain, split
 
 __all__ = ["Values", "exponential", "in_unit", "integers", "lognormal", "normal", "uniform"]
 
@@ -52,8 +52,8 @@ def uniform(low: Number, high: Number) -> Values:
         NetworkError: They are not finite, or not in order.
 
     Examples:
-        >>> from brainevent.network.description.values import uniform
-        >>> uniform(-60, -50).law.bounds
+        >>> import brainevent as be
+        >>> be.uniform(-60, -50).law.bounds
         (-60.0, -50.0)
     """
     (low, high), unit = _numbers("uniform", low=low, high=high)
@@ -78,8 +78,8 @@ def normal(mean: Number, sd: Number, *, low: Number | None = None, high: Number 
         NetworkError: A number is not finite, or out of range.
 
     Examples:
-        >>> from brainevent.network.description.values import normal
-        >>> normal(87.8, 8.78, low=0)
+        >>> import brainevent as be
+        >>> be.normal(87.8, 8.78, low=0)
         normal(87.8, 8.78, low=0)
     """
     (mean, sd, low, high), unit = _numbers("normal", mean=mean, sd=sd, low=low, high=high)
@@ -103,8 +103,8 @@ def lognormal(mean: Number, sd: Number, *, low: Number | None = None, high: Numb
         NetworkError: A number is not finite, or out of range.
 
     Examples:
-        >>> from brainevent.network.description.values import lognormal
-        >>> round(lognormal(1.0, 0.5).law.b, 3)
+        >>> import brainevent as be
+        >>> round(be.lognormal(1.0, 0.5).law.b, 3)
         0.472
     """
     (mean, sd, low, high), unit = _numbers("lognormal", mean=mean, sd=sd, low=low, high=high)
@@ -129,8 +129,8 @@ def exponential(mean: Number) -> Values:
         NetworkError: The mean is not finite, or 0.
 
     Examples:
-        >>> from brainevent.network.description.values import exponential
-        >>> exponential(2.0).law.a
+        >>> import brainevent as be
+        >>> be.exponential(2.0).law.a
         2.0
     """
     (mean,), unit = _numbers("exponential", mean=mean)
@@ -153,8 +153,8 @@ def integers(low: int, high: int) -> Values:
         NetworkError: They are not integers, or not in order.
 
     Examples:
-        >>> from brainevent.network.description.values import integers
-        >>> integers(0, 20).law.bounds
+        >>> import brainevent as be
+        >>> be.integers(0, 20).law.bounds
         (0.0, 19.0)
     """
     for name, value in (("low", low), ("high", high)):
@@ -166,10 +166,15 @@ def integers(low: int, high: int) -> Values:
     return Values(law, text=f"integers({int(low)}, {int(high)})")
 
 
-def in_unit(where: str, value: Any, unit: Any) -> Any:
-    """Return a value in the numbers of a unit, whether it is drawn or not; raise if it has another dimension."""
+def in_unit(where: str, value: Any, unit: Any, hint: str = "") -> Any:
+    """Return a value in the numbers of a unit, whether it is drawn or not; raise if it has another dimension.
+
+    Without a unit, it must be a number, or have one of those in which numbers are; `hint` is what else could be passed.
+    """
     if not isinstance(value, Values):
-        return plain(where, value, unit)
+        return plain(where, value, unit, hint)
+    if unit is None and value.unit not in (None, *UNITS):
+        raise NetworkError(f"{where}: has the unit {value.unit}; pass one that is {', '.join(UNITS)} or a number{hint}")
     if unit is None or value.unit is None:
         return value
     times = factor(where, value.unit, unit)
@@ -184,7 +189,7 @@ def _numbers(where: str, **given: Any) -> tuple[list[Any], str | None]:
         if value is None:
             numbers.append(None)
             continue
-        number, unit = split(f"{where}: {name}", value)
+        number, unit = split(f"{where}: {name}", value, names=DECLARED[:-1])
         if not is_number(number):
             raise NetworkError(f"{where}: {name} is {value!r}; pass a number")
         if not math.isfinite(number):

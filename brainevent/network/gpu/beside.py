@@ -15,7 +15,8 @@ from ..plan.plan import Plan
 from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState
 from .device import Memory, held
-from .engine import CudaEngine, Run
+from .engine import CudaEngine
+from .run import Run
 from .spikes import SpikeRoom
 
 __all__ = ["Beside"]

@@ -35,29 +35,41 @@ BE float coupled(const Net& net, const Own& own, u32 receptor, u32 t, float arri
     return any ? arrived + total : arrived;
 }
 
+#several // Put a state where blocks of all GPUs read it.
+#several BE void put_shown(const Net& net, u64 at, u32 word) {
+#several     for (u32 gpu = 0; gpu < GPUS; ++gpu) put_word(net.peers[gpu].shown + at, word);
+#several }
 // Let others read a state of a neuron in the next step.
 BE void show(const Net& net, const Own& own, u32 rank, u32 word, u32 t) {
-    put_word(shown_at(net, t + 1, rank) + own_slot(net, own), word);
+    #one put_word(shown_at(net, t + 1, rank) + own_slot(net, own), word);
+    #several put_shown(net, shown_at(net, t + 1, rank) - net.shown + own_slot(net, own), word);
 }
 
 // Before the first step of a launch: show the states of this block, and wait for those of all others.
-BE void show_first(const Net& net, u32 block, u32 first) {
+#one BE void show_first(const Net& net, u32 block, u32 first) {
+#several BE void show_first(const Net& net, Desk& desk, u32 block, u32 first) {
     THREADS_DO
         const u32 begin = block * net.per;
         for (u32 rank = 0; rank < SHOWN_STATES; ++rank)
             for (u32 place = tid; place < net.per; place += THREADS)
-                put_word(shown_at(net, first, rank) + begin + place,
+                #one put_word(shown_at(net, first, rank) + begin + place,
+                #several put_shown(net, shown_at(net, first, rank) - net.shown + begin + place,
                          net.states[(u64)shown_word(rank) * net.blocks * net.per + begin + place]);
     THREADS_MEET
     EACH_THREAD_DO
         if (tid == 0) {
             fence();
-            put_word(net.met + block, first + 1);
+            #one put_word(net.met + block, first + 1);
+            #several for (u32 gpu = 0; gpu < GPUS; ++gpu) put_flag(net.peers[gpu].met + block, first + 1);
         }
     EACH_THREAD_END
     THREADS_DO
         for (u32 other = tid; other < net.blocks; other += THREADS)
-            while (get_again(net.met + other) != first + 1) rest();
+            #one while (get_again(net.met + other) != first + 1) rest();
+            #several for (Patience patience = {0, 0}; get_again(net.met + other) != first + 1;) {
+            #several     if (is_over(net, desk, patience, other)) break;
+            #several     rest();
+            #several }
         fence();
     THREADS_MEET
 }

@@ -12,8 +12,8 @@ struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, a
     u64 packets[CLUSTER + 1][2], arrived, spare;
 };
 
-#static struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; with bits `other` in the next step
-#plastic struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; `other` is where its first inbox is
+#prompt struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; with bits `other` in the next step
+#late struct Post {  // where a lane of a sender writes, or one of a listener reads, if anywhere; `other` is where its first inbox is
     u64* at;
     u64 other;
 };
@@ -106,7 +106,8 @@ struct Row {
 BE Row find_row(const Net& net, u32 block, u32 row) {
     if (LAYOUT == PADDED) {  // width / 2 quads : 8, base : 24, both for all blocks
         const u32 wide = row >> 24, base = row & 0xFFFFFFu;
-        return {net.synapses + ((u64)base * net.blocks + (u64)block * wide) * 2, wide * 2};
+        #one return {net.synapses + ((u64)base * net.blocks + (u64)block * wide) * 2, wide * 2};
+        #several return {net.synapses + ((u64)base * net.own_blocks + (u64)(block - net.first_block) * wide) * 2, wide * 2};
     }
     const u32* start = (const u32*)net.starts + (u64)block * (net.sources + 1) + row;
     const u32 begin = fetch_word(start), end = fetch_word(start + 1);

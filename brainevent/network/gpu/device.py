@@ -23,13 +23,19 @@ from ...scalar.cuda_text import NVRTC_OPTIONS
 from ..pages import aligned
 from ..run.report import in_bytes
 
-__all__ = ["CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_number", "held"]
+__all__ = ["LAUNCHING", "CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_device"]
+__all__ += ["default_number", "held", "number_of_gpus"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
 _CLUSTERS = 9  # the first number of the compute capability of GPUs with clusters
-_OUT_OF_MEMORY = 2
+_OUT_OF_MEMORY, _NOT_READY, _OPEN_ALREADY = 2, 600, 704
 Array = Any
+
+# Held while kernels that wait for each other are launched, one on each GPU; and while a kernel is loaded or memory is
+# freed, which may wait for all that runs: so no launch waits for what waits for it. Networks that share GPUs are
+# launched in one order.
+LAUNCHING = threading.RLock()
 
 
 class Memory:
@@ -67,6 +73,7 @@ class Device(Protocol):
     """What runs kernels, in the order of the calls."""
 
     name: str
+    number: int  # among those of this process
     multiprocessors: int
     shared_bytes: int  # of a block, at most
     words: str | None  # in which kernels are written, None for those of a GPU
@@ -125,6 +132,9 @@ class Device(Protocol):
     def wait(self) -> None:
         """Wait for all that was launched."""
 
+    def is_done(self) -> bool:
+        """Say whether all that was launched has ended; raise if a kernel failed."""
+
 
 def held(device: Device, array: Array, what: str) -> Memory:
     """Return new memory with the elements of an array; raise for `what` if there is none."""
@@ -147,7 +157,7 @@ class CudaDevice:
 
     def __init__(self, number: int = 0) -> None:
         driver()  # raises, in words, where there is none
-        self._number = number
+        self.number = number
         self._library = ctypes.CDLL(LIBRARY)
         device, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self._do("cuDeviceGet", ctypes.byref(device), number)
@@ -173,10 +183,10 @@ class CudaDevice:
         except RuntimeError:  # JAX knows no such platform here
             there = []
         for device in there:
-            if device.local_hardware_id == self._number:
+            if device.local_hardware_id == self.number:
                 return device
         raise NetworkError(
-            f"simulate: the network was built on GPU number {self._number}, and JAX has "
+            f"simulate: the network was built on GPU number {self.number}, and JAX has "
             f"{', '.join(map(str, there)) or 'none'}; let JAX see that GPU (JAX_PLATFORMS, CUDA_VISIBLE_DEVICES), or "
             'build the network with backend="jax"'
         )
@@ -206,7 +216,7 @@ class CudaDevice:
 
     def free(self, address: int) -> None:
         """Give memory back."""
-        with self._current():
+        with LAUNCHING, self._current():
             self._library.cuMemFree_v2(ctypes.c_uint64(address))
 
     def copy_in(self, address: int, array: Array) -> None:
@@ -250,8 +260,16 @@ class CudaDevice:
             self.code(text, entry)
 
     def kernel(self, text: str, entry: str, shared: int) -> Any:
-        """Compile a text, and load one of its kernels."""
-        return driver().kernel(*self.code(text, entry), shared)
+        """Compile a text, and load one of its kernels now, so that its launch does not wait for what runs."""
+        code = self.code(text, entry)
+        with LAUNCHING:
+            kernel = driver().kernel(*code, shared)
+            function = ctypes.c_void_p()
+            with self._current():
+                self._do("cuKernelGetFunction", ctypes.byref(function), ctypes.c_void_p(kernel))
+                if hasattr(self._library, "cuFuncLoad"):  # drivers for CUDA 12.4 have it
+                    self._do("cuFuncLoad", function)
+        return kernel
 
     def launch(
         self,
@@ -276,14 +294,14 @@ class CudaDevice:
     def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
         """Say whether it runs a kernel whose blocks are in one cluster."""
         try:
-            return driver().clusters(kernel, blocks, threads, shared, number=self._number) > 0
+            return driver().clusters(kernel, blocks, threads, shared, number=self.number) > 0
         except KernelLoadError:
             return False
 
     def networks_at_once(self, kernel: Any, blocks: int, threads: int, shared: int, *, clustered: bool) -> int:
         """Return how many times it runs a kernel of this number of blocks at the same time."""
         if clustered:
-            return driver().clusters(kernel, blocks, threads, shared, number=self._number)
+            return driver().clusters(kernel, blocks, threads, shared, number=self.number)
         count = ctypes.c_int()
         with self._current():
             function = "cuOccupancyMaxActiveBlocksPerMultiprocessor"
@@ -296,13 +314,36 @@ class CudaDevice:
         with self._current():
             self._do("cuStreamSynchronize", self._stream)
 
+    def is_done(self) -> bool:
+        """Say whether all that was launched has ended; raise if a kernel failed."""
+        with self._current():
+            status = self._library.cuStreamQuery(self._stream)
+        if status == _NOT_READY:
+            return False
+        self._check("cuStreamQuery", status)
+        return True
+
+    def opened(self, other: CudaDevice) -> bool:
+        """Let kernels of this GPU use the memory of another one; say whether they can."""
+        can, device, there = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+        self._do("cuDeviceGet", ctypes.byref(device), self.number)
+        self._do("cuDeviceGet", ctypes.byref(there), other.number)
+        self._do("cuDeviceCanAccessPeer", ctypes.byref(can), device, there)
+        if not can.value:
+            return False
+        with self._current():
+            status = self._library.cuCtxEnablePeerAccess(other._context, 0)
+        if status != _OPEN_ALREADY:  # JAX opens them, too
+            self._check("cuCtxEnablePeerAccess", status)
+        return True
+
     def _full(self, nbytes: int, what: str) -> str:
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
         return (
             f"build: {what} take {in_bytes(nbytes)}, and {in_bytes(free.value)} of {in_bytes(total.value)} are free "
-            f"on {self.name}; JAX takes three quarters of a GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false or "
-            "XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 is set"
+            f"on GPU {self.number} ({self.name}); other programs may have the rest, and JAX takes three quarters of a "
+            "GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false or XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 is set"
         )
 
     def _attribute(self, device: ctypes.c_int, which: int) -> int:
@@ -326,6 +367,13 @@ class CudaDevice:
             raise KernelLoadError(f"network on a GPU: {what}: {driver().error_name(status)}")
 
 
+def number_of_gpus() -> int:
+    """Return how many GPUs this process has."""
+    driver()  # raises, in words, where there is none
+    count = ctypes.c_int()
+    return 0 if ctypes.CDLL(LIBRARY).cuDeviceGetCount(ctypes.byref(count)) else count.value
+
+
 @functools.cache
 def cuda_device(number: int = 0) -> CudaDevice:
     """Return a GPU of this process."""
@@ -336,6 +384,11 @@ def default_number() -> int:
     """Return the number of the GPU that `jax.default_device` names; 0 if it names none."""
     chosen: Any = jax.config.values["jax_default_device"]  # a device, or the name of a platform
     return int(chosen.local_hardware_id) if getattr(chosen, "platform", None) == "gpu" else 0
+
+
+def default_device() -> CudaDevice:
+    """Return the GPU that `jax.default_device` names, else the first one."""
+    return cuda_device(default_number())
 
 
 class Kernels:

@@ -22,6 +22,15 @@ BE int whole_of(const Distribution& of, u32 word, u32& off) {
     return (int)nearest;
 }
 
+// What a function gives, if it is right, clipped and rounded; else `wrong` is told the row.
+BE int mapped(const Distribution& of, float value, u32* wrong, u32 row, u32& off) {
+    const float x = __fmul_rn(value, of.a), most = __uint_as_float(of.span);
+    if (wrong && !(x >= of.b && x <= most)) raise_for_all(wrong, ~row);
+    const float clipped = fminf(fmaxf(x, of.low), of.high), nearest = rintf(clipped);
+    off += fabsf(__fsub_rn(clipped, nearest)) > __fmul_rn(fabsf(clipped), 0x1p-9f);
+    return (int)nearest;
+}
+
 BE u32 gap_at(const Recipe& drawn, u32 row, u32 place) {
     return (u32)be_gap(be_bits(row, place, drawn.key0, drawn.key1), drawn.scale);
 }
@@ -38,20 +47,30 @@ BE void note(Limits& seen, u32 off, int weight, u32 delay) {
 
 // Measure synapse k of a row, count it, or put it into its row.
 BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
-    const u32 source = of.source_begin + (drawn.by_target ? end : row), target = drawn.by_target ? row : end;
+    const u32 from = drawn.by_target ? end : row, into = drawn.by_target ? row : end;
+    #whole const u32 source = of.source_begin + from, target = into;
+    #parts const u32 source = of.source_begin + (drawn.source_numbers ? drawn.source_numbers[from] : from);
+    #parts const u32 target = drawn.target_numbers ? drawn.target_numbers[into] : into;
+    #several if (!drawn.loads && !is_here(of, of.target_begin + target)) return;
     if (!drawn.loads && !to.synapses && !to.keys) {
         count_synapse(of, to, source, of.target_begin + target);
         return;
     }
     u32 off = 0, none = 0;
-    const u32 late = drawn.own_delays ? be_bits(row, k, drawn.delay_key0, drawn.delay_key1) : 0;
-    const u32 delay = drawn.own_delays ? (u32)whole_of(drawn.delays, late, none) : of.delay;
+    const u32 late = drawn.own_delays && drawn.delays.kind != MAPPED ? be_bits(row, k, drawn.delay_key0, drawn.delay_key1) : 0;
+    u32* const wrong = drawn.wrong;
+    const u32 delay = !drawn.own_delays ? of.delay
+                    : drawn.delays.kind != MAPPED ? (u32)whole_of(drawn.delays, late, none)
+                    : (u32)mapped(drawn.delays, delay_of(drawn, from, into), wrong ? wrong + 2 : wrong, row, none);
     if (to.keys) {  // a weight follows from the place
         put_key(of, to, source, of.target_begin + target, delay, place);
         return;
     }
     const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
-    const int weight = drawn.own_weights ? whole_of(drawn.weights, word, off) * (int)drawn.times : of.weight;
+    const int whole = !drawn.own_weights ? 0
+                    : drawn.weights.kind != MAPPED ? whole_of(drawn.weights, word, off)
+                    : mapped(drawn.weights, weight_of(drawn, from, into), wrong ? wrong + 1 : wrong, row, off);
+    const int weight = drawn.own_weights ? whole * (int)drawn.times : of.weight;
     if (!drawn.loads) {
         put_synapse(of, to, source, of.target_begin + target, weight, delay);
         return;
@@ -78,7 +97,22 @@ BE bool is_taken(const Recipe& drawn, const u32* turns, u32 row, u32 first, u32 
     }
 }
 
+// End k of a row whose ends are of groups, of which there are `number`: those of the first group come first. Row g of
+// `ends_of_runs` says where the ends of each group begin, and `begins` where the neurons of each group begin in `order`.
+BE u32 grouped_end(const Recipe& drawn, u32 row, u32 k) {
+    const u32* const edges = drawn.ends_of_runs + (u64)drawn.group[row] * (drawn.number + 1);
+    u32 group = 0;
+    for (u32 above = drawn.number; above - group > 1;) {
+        const u32 middle = (group + above) / 2;
+        if (edges[middle] <= k) group = middle;
+        else above = middle;
+    }
+    const u32 begin = drawn.begins[group];
+    return drawn.order[begin + part_of(be_bits(row, k, drawn.key0, drawn.key1), drawn.begins[group + 1] - begin)];
+}
+
 BE u32 end_of(const Recipe& drawn, const u32* turns, u32 row, u32 count, u32 k) {
+    if (drawn.kind == GROUPED) return grouped_end(drawn, row, k);
     const u32 size = drawn.ends - drawn.skip;
     u32 end = drawn.kind == ALL ? k : row;
     if (drawn.kind == REPLACED) end = part_of(be_bits(row, k, drawn.key0, drawn.key1), size);
@@ -161,6 +195,26 @@ BE void draw_by_turns(const Recipe& drawn, const Given& of, const Rows& to, u32 
     }
 }
 
+// Each pair has a word of its own: it has a synapse if that is below its probability.
+BE void draw_by_pairs(const Recipe& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
+    const u32 group = drawn.group[row];
+    for (u64 run = drawn.starts[group]; run < drawn.starts[group + 1]; ++run) {
+        const u32 end = drawn.ends_of_runs[run];
+        const float most = drawn.most[run];
+        THREADS_DO
+            for (u32 place = drawn.begins[run] + tid; place < end; place += THREADS) {
+                const u32 target = drawn.order[place];
+                if (drawn.skip && target == row) continue;
+                const float part = be_portion(be_bits(row, target, drawn.key0, drawn.key1));
+                if (part >= most) continue;
+                const float chance = chance_of(drawn, row, target);
+                if (drawn.wrong && !(chance >= 0.0f && chance <= 1.0f)) raise_for_all(drawn.wrong, ~row);
+                if (part < chance) take(drawn, of, to, seen[tid], row, target, target, target);
+            }
+        EACH_THREAD_END
+    }
+}
+
 // A block of threads draws a row after the other.
 extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Recipe drawn, const Given of, const Rows to) {
     __shared__ Limits found[THREADS];
@@ -170,6 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Recipe dra
     EACH_THREAD_END
     for (u32 row = blockIdx.x; row < drawn.rows; row += gridDim.x)
         if (drawn.kind == GAPS) draw_by_gaps(drawn, of, to, row, seen);
+        else if (drawn.kind == PAIRS) draw_by_pairs(drawn, of, to, row, seen);
         else draw_by_turns(drawn, of, to, row, seen);
     if (!drawn.loads) return;
     THREADS_DO

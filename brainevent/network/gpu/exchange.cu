@@ -4,8 +4,8 @@
 // Inboxes are rows of packets, with a unit of each block; those of odd steps come after those of even ones, and further
 // units after them all.
 BE u64 words_of_inbox(const Net& net) { return (net.blocks + (APART - 1) & ~(APART - 1)) * 2; }
-#static BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
-#plastic BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * KEPT; }
+#prompt BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
+#late BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * KEPT; }
 
 // Lanes of the sender write to one inbox each, those of listeners read from one block each. Blocks of a cluster have
 // their inboxes in shared memory.
@@ -20,16 +20,17 @@ BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
             odd = even + sizeof(Inbox) / 8;
         }
     } else {
-        const u32 sender = CARRIERS * 32;
-        const bool listens = tid >= sender + 32;
-        const u32 inbox = listens ? block % net.copies : tid - sender, of = listens ? tid - sender - 32 : block;
-        if (listens ? of < net.blocks : tid >= sender && inbox < net.copies) {
-            even = net.packets + inbox * words_of_inbox(net) + of * 2;
-            odd = even + net.copies * words_of_inbox(net);
-        }
+        #one const u32 sender = CARRIERS * 32;
+        #one const bool listens = tid >= sender + 32;
+        #one const u32 inbox = listens ? block % net.copies : tid - sender, of = listens ? tid - sender - 32 : block;
+        #one if (listens ? of < net.blocks : tid >= sender && inbox < net.copies) {
+        #one     even = net.packets + inbox * words_of_inbox(net) + of * 2;
+        #one     odd = even + net.copies * words_of_inbox(net);
+        #one }
+        #several even = post_among(net, block, tid);
     }
-    #static return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
-    #plastic return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
+    #prompt return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
+    #late return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
 }
 
 // Launches are short, so that Ctrl-C and displays work.
@@ -38,14 +39,15 @@ BE bool is_late(const Net& net, const Desk& desk, u32 turn) {
 }
 
 // What is sent in the packet if it has room for it, else in a list in memory.
-#static BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
-    #static u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
-#plastic BE void put_list(const Net& net, const Desk& desk, u32 block, u32 t, u32 n) {
-    #plastic const u32 e = t & 1;
-    #plastic u32* list = list_in_memory(net, block, t);
+#prompt BE void put_list(const Net& net, const Desk& desk, u32 block, u32 e, u32 n) {
+    #prompt u32* list = net.list + (u64)(e * net.blocks + block) * net.list_size;
+#late BE void put_list(const Net& net, const Desk& desk, u32 block, u32 t, u32 n) {
+    #late const u32 e = t & 1;
+    #late u32* list = list_in_memory(net, block, t);
     LANES_DO
         NOT_UNROLLED
         for (u32 k = lane; k < n && k < MINE; k += 32) put_word(list + k, desk.mine[e][k + 1]);
+        #several if (!COURIER) put_elsewhere(net, list, n, lane, MINE, desk.mine[e] + 1);
         fence();
     LANES_END
     LANES_MEET;
@@ -87,8 +89,8 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     if (!PUSHES && !USUALLY(n <= INLINE)) {
         if (n <= UNITS * INLINE) put_more(net, desk, posts, e, n, t);
         else {
-            #static put_list(net, desk, block, e, n);
-            #plastic put_list(net, desk, block, t, n);
+            #prompt put_list(net, desk, block, e, n);
+            #late put_list(net, desk, block, t, n);
             v = tag << 48 | (u64)LISTED << 40 | (u64)flags << 32 | n;
         }
     }
@@ -106,6 +108,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     ONE_LANE_DO
         mark(desk, SENT);
         if (block == 0 && is_late(net, desk, turn)) or_in_block(&desk.mine[e ^ 1][0], LATE << FLAGS);
+        #plastic if (DEFERRED && plastic_desk.full) or_in_block(&desk.mine[e ^ 1][0], FULL << FLAGS);
     LANES_END
     LANES_DO
         const u32 listed = n < MINE ? n : MINE;
@@ -130,8 +133,8 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
 // A list in memory. It has a loop of its own: one for this and for what is in packets cost 0.3 us a step.
 BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
                   u32 t) {
-    #static const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
-    #plastic const u32* list = list_in_memory(net, from, t - LAG);
+    #prompt const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
+    #late const u32* list = list_in_memory(net, from, t - LAG);
     fence();
     uint4 four;
     NOT_UNROLLED
@@ -171,20 +174,32 @@ BE void queue_rows(const Net& net, Desk& desk, u32 from, u32 at, u32 n, u32 t, u
 // The same for what is in further units of a packet with n rows: all are asked for at once.
 BE void queue_more(const Net& net, Desk& desk, const Post& post, u32 from, u32 at, u32 n, u32 t) {
     u64 v[UNITS], w[UNITS];
+    #several Patience patience = {0, 0};
     UNROLLED
     for (u32 unit = 1; unit < UNITS; ++unit)
         if (unit * INLINE < n) get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
     UNROLLED
     for (u32 unit = 1; unit < UNITS; ++unit) {
         if (unit * INLINE >= n) continue;
-        #static while (v[unit] >> 32 != (u64)(t + 1)) {
-        #plastic while (v[unit] >> 32 != (u64)(t + 1 - LAG)) {
+        #prompt while (v[unit] >> 32 != (u64)(t + 1)) {
+        #late while (v[unit] >> 32 != (u64)(t + 1 - LAG)) {
+            #several if (is_over(net, desk, patience, from)) break;
             rest();
             get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
         }
         queue_rows(net, desk, from, at + unit * INLINE, n - unit * INLINE, t, v[unit], w[unit]);
     }
 }
+
+#several // Wait for a further unit of the packet of a step.
+#several BE void await_unit(const Net& net, Desk& desk, const u64* unit, u32 from, u32 step, u64& v, u64& w) {
+#several     Patience patience = {0, 0};
+#several     while (true) {
+#several         get_pair(unit, v, w);
+#several         if (v >> 32 == (u64)(step + 1) || is_over(net, desk, patience, from)) return;
+#several         rest();
+#several     }
+#several }
 
 // Hand over what is in further units of a packet with n rows.
 BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
@@ -194,33 +209,43 @@ BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     NOT_UNROLLED
     for (u32 k = INLINE; k < n; k += INLINE) {
         unit += words_of_unit(net);
-        while (true) {
-            get_pair(unit, v, w);
-            #static if (v >> 32 == (u64)(t + 1)) break;
-            #plastic if (v >> 32 == (u64)(t + 1 - LAG)) break;
-            rest();
-        }
+        #several await_unit(net, desk, unit, from, t - LAG, v, w);
+        #one while (true) {
+        #one     get_pair(unit, v, w);
+        #one     #prompt if (v >> 32 == (u64)(t + 1)) break;
+        #one     #late if (v >> 32 == (u64)(t + 1 - LAG)) break;
+        #one     rest();
+        #one }
         hand_over_all(net, desk, rows, ring, block, from, at + k, n - k < INLINE ? n - k : INLINE, t, v, w);
     }
 }
 
 // Wait for the packet of a step; return count:8 flags:8.
-BE u32 await_packet(const Post& post, u64 tag, u64& v, u64& w) {
+#one BE u32 await_packet(const Post& post, u64 tag, u64& v, u64& w) {
+#several BE u32 await_packet(const Net& net, Desk& desk, const Post& post, u32 from, u64 tag, u64& v, u64& w) {
+    #several Patience patience = {0, 0};
     if (CLUSTER) get_handed(post.at, v, w);
     else while (true) {
         get_pair(post.at, v, w);
         if (v >> 48 == tag) break;
+        #several if (is_over(net, desk, patience, from)) return 0;
         rest();
     }
     return (u32)(v >> 32) & 0xFFFF;
 }
 
+#several BE bool is_far(const Net& net, u32 block);
+#several BE void take_unit(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 head,
+#several                   u64 v, u64 w, u32 t);
+
 // Listen for a block, and queue the rows of its spikes or deliver them.
 BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from, u32 t,
                u64 tag) {
     u64 v, w;
-    const u32 head = await_packet(post, tag, v, w);
-    if (PUSHES) fence();
+    #one const u32 head = await_packet(post, tag, v, w);
+    #several const u32 head = await_packet(net, desk, post, from + (PUSHES ? net.first_block : 0), tag, v, w);
+    #one if (PUSHES) fence();
+    #several if (PUSHES) fence_here();
 #ifdef COUPLED
     fence();
 #endif
@@ -230,6 +255,10 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 #endif
     if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
     if (PUSHES) return;
+    #several if (COURIER && is_far(net, from)) {
+    #several     take_unit(net, desk, rows, ring, block, from, head, v, w, t);
+    #several     return;
+    #several }
     const bool listed = head >> 8 == LISTED;
     const u32 n = listed ? (u32)v : head >> 8;
     const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
@@ -249,7 +278,8 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 // Listen for a block; return how many rows its packet has that are not delivered yet.
 BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, const Post& post, u32 block, u32 from,
                u32 t, u64 tag, u64& v, u64& w) {
-    const u32 head = await_packet(post, tag, v, w), n = head >> 8;
+    #one const u32 head = await_packet(post, tag, v, w), n = head >> 8;
+    #several const u32 head = await_packet(net, desk, post, from, tag, v, w), n = head >> 8;
 #ifdef COUPLED
     fence();
 #endif

@@ -81,15 +81,15 @@ template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, 
     return fired;
 }
 
-#static BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 e) {
-#plastic BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 t) {
+#prompt BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 e) {
+#late BE void spiked_many(const Net& net, Desk& desk, u32 fired, u32 sends, u32 block, u32 tid, u32 t) {
     NOT_UNROLLED
     for (; fired; fired &= fired - 1) {
         const u32 k = lowest_bit(fired);
         const u32 place = k * THREADS + tid;
         const u32 row = row_of_cell(net, sends, k, place, block);
-        #static spiked(net, desk, net.common[population_of(k)].flags, place, row, block, e);
-        #plastic spiked(net, desk, net.common[population_of(k)].flags, place, row, block, t);
+        #prompt spiked(net, desk, net.common[population_of(k)].flags, place, row, block, e);
+        #late spiked(net, desk, net.common[population_of(k)].flags, place, row, block, t);
     }
 }
 

@@ -92,7 +92,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
     if (flags & RECORDED) {
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
-        #static if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static #prompt if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static #late if (at + 1 + (2 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
         #plastic if (at + 1 + (3 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
@@ -104,13 +105,13 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
 }
 
 // Where spikes are listed that are recorded and are not in desk.fired.
-#static BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
-#plastic BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(KEPT * net.blocks + block) * net.list_size; }
+#prompt BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(2 * net.blocks + block) * net.list_size; }
+#late BE u32* other_spikes(const Net& net, u32 block) { return net.list + (u64)(KEPT * net.blocks + block) * net.list_size; }
 
 // The sender records spikes, when it has sent them.
-#static BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 e) {
-#plastic BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 t) {
-    #plastic const u32 e = t & 1;
+#prompt BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 e) {
+#late BE void spiked(const Net& net, Desk& desk, u32 flags, u32 place, u32 row, u32 block, u32 t) {
+    #late const u32 e = t & 1;
     const u32 spike = flags << PLACE_BITS | place;
     if (row != NOBODY) {
         const u32 at = next_in_block(&desk.mine[e][0]) & COUNT;
@@ -119,8 +120,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
             desk.fired[at] = spike;
             return;
         }
-        #static put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
-        #plastic put_word(list_in_memory(net, block, t) + at, row);
+        #prompt put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
+        #late put_word(list_in_memory(net, block, t) + at, row);
     }
     if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
@@ -128,7 +129,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
 // Put the value of a spike where those who deliver its row read it, before it is sent.
 #ifdef GRADED
 BE void keep_value(const Net& net, const Own& own, u32 row, u32 block, u32 e) {
-    if (row != NOBODY) put_word(value_at(net, number_of(net, block, row), e), own.value);
+    #one if (row != NOBODY) put_word(value_at(net, number_of(net, block, row), e), own.value);
+    #several if (row != NOBODY) put_everywhere(net, value_at(net, number_of(net, block, row), e) - net.list, own.value);
 }
 #else
 BE void keep_value(const Net&, const Own&, u32, u32, u32) {}
@@ -216,8 +218,8 @@ template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States
             if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn)) {
                 const u32 row = net.rows[block * net.per + own.place];
                 keep_value(net, own, row, block, t & 1);
-                #static spiked(net, desk, own.flags, own.place, row, block, t & 1);
-                #plastic spiked(net, desk, own.flags, own.place, row, block, t);
+                #prompt spiked(net, desk, own.flags, own.place, row, block, t & 1);
+                #late spiked(net, desk, own.flags, own.place, row, block, t);
             }
             clear_taken(net, own, now, sums[m]);
             for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k], before[k]);

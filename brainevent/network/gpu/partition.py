@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ __all__ = ["MOST_THREADS", "Partition", "partition_of", "threads_for"]
 MOST_THREADS = 1024  # of a block
 _WARP = 32
 _LEAST_THREADS, _STEP = 512, 64  # of a block whose threads have several neurons in registers
+_LEAST_PLASTIC = 768  # the same, if they change synapses
+_BESIDE = 5  # warps that send and deliver, at least, beside those that listen to all blocks
 _REGISTERS, _OWN_REGISTERS = 65_536, 44  # of a multiprocessor; of a thread, for anything but states
 _MOST_CELLS = 16  # neurons of a thread: each is text of its own
 _MOST_CONSTANTS = 800  # words that are passed with a launch
@@ -35,8 +37,10 @@ class Partition:
     are the populations of a thread's first neuron, its second one and so on. Of `common` populations, all or none, what
     their neurons share is passed with a launch.
 
-    A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks, which then lie side by side
-    in the memory of the device, one step after another.
+    A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks of its GPU, which then lie
+    side by side in the memory of the device, one step after another.
+
+    Blocks are numbered through all GPUs of a network: a GPU has `own` of them, from `first` on; 0 means all.
     """
 
     blocks: int
@@ -49,20 +53,42 @@ class Partition:
     cells_of: tuple[int, ...] = ()
     common: int = 0
     pushed: bool = False
+    first: int = 0
+    own: int = 0
+
+    @property
+    def here(self) -> int:
+        """How many blocks this GPU has."""
+        return self.own or self.blocks
+
+    @property
+    def whole(self) -> Partition:
+        """The blocks of all GPUs."""
+        return replace(self, first=0, own=0)
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs the blocks are on."""
+        return self.blocks // self.here
 
     @property
     def row_blocks(self) -> int:
-        """For how many blocks each source neuron has a row of synapses."""
-        return 1 if self.pushed else self.blocks
+        """For how many blocks of this GPU each source neuron has a row of synapses."""
+        return 1 if self.pushed else self.here
 
     @property
     def cells_of_row(self) -> int:
         """How many cells a row may add to, in each step."""
-        return self.cells * (self.blocks if self.pushed else 1)
+        return self.cells * (self.here if self.pushed else 1)
 
     def ring_shape(self, slots: int) -> tuple[int, int, int]:
-        """Return the shape of all sums of a number of steps."""
-        return (slots, self.blocks, self.cells) if self.pushed else (self.blocks, slots, self.cells)
+        """Return the shape of all sums of a number of steps on this GPU."""
+        return (slots, self.here, self.cells) if self.pushed else (self.here, slots, self.cells)
+
+    def ring_here(self, sums: Array) -> Array:
+        """Return the sums of this GPU, of those of all of them."""
+        own = slice(self.first, self.first + self.here)
+        return sums[:, own] if self.pushed else sums[own]
 
     def ring_by_block(self, sums: Array) -> Array:
         """Return sums as an array (blocks, slots, cells), or such an array as those sums."""
@@ -139,7 +165,9 @@ def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
     if not _is_constant(plan, kinds):
         return 0
     fitting = []
-    for threads in range(_LEAST_THREADS, MOST_THREADS + 1, _STEP):
+    least = _WARP * (-(-blocks // _WARP) + _BESIDE)
+    fewest = _LEAST_PLASTIC if plan.plastic else _LEAST_THREADS
+    for threads in range(max(fewest, least + -least % _STEP), MOST_THREADS + 1, _STEP):
         cells = sum(cells_for(size, blocks, threads) for size in sizes)
         if cells <= _MOST_CELLS and cells * words <= _REGISTERS // threads - _OWN_REGISTERS:
             fitting.append((cells * threads, threads))

@@ -13,9 +13,9 @@
 // of the next step arrive then, too (AHEAD). A launch ends before it, so it knows of its last step a step before. Which ones
 // arrive is looked up before that, or at the same time for the step after it (EARLY).
 //
-// If no delay is short, packets are read LAG steps after theirs: so a block that changes many synapses in a step keeps no
-// other waiting. Nobody is more than LAG + 1 steps ahead of another, and packets and lists are kept for KEPT steps. Those of
-// the last steps are read when all steps have been.
+// If all delays are of dendrites, none is short, and rules read no states of targets, synapses may be BEHIND steps late: what
+// happens to them in a step happens BEHIND steps after it, and then in the same order. So spikes reach them as if they had
+// been on an axon. The last steps of synapses come when all steps of neurons have been.
 
 struct Reached {  // a spike that reaches the synapses begin to end - 1 of this block
     u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
@@ -24,25 +24,32 @@ struct Reached {  // a spike that reaches the synapses begin to end - 1 of this 
 constexpr u32 FIRST = 1u << 31, PARTED = 8, OWN = 8;  // parts of a spike in the queue, at most; events in shared memory
 
 BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
+BE u32 length_of(const Reached& spike) { return spike.end - spike.begin; }
 BE u32 projection_of(const Reached& spike) { return (spike.where & ~FIRST) >> 16; }
 
 struct alignas(16) PlasticDesk {
     Reached queue[2][REACHED];  // spikes that reach synapses in even and in odd steps
-    u32 queued[2], listed[2][LISTS];  // how many; events of own neurons in a step, by list
+    u32 queued[4], listed[2][LISTS];  // how many, in four steps; events of own neurons in a step, by list
     u32 own[2][LISTS][OWN];  // the first of these neurons
+    u32 first, since, full;  // step of the launch; from when on calls are deferred; whether a list of events is full
 };
 
 __shared__ PlasticDesk plastic_desk;
 __shared__ u64 plastic_table[TABLE + 1];
 
-BE void clear_plastic(const Net& net, u32 tid) {
+BE void clear_plastic(const Net& net, u32 tid, u32 first) {
     for (u32 k = tid; k < TABLE; k += THREADS) plastic_table[k] = net.plastic[k];
     for (u32 k = tid; k < LISTS; k += THREADS) plastic_desk.listed[0][k] = plastic_desk.listed[1][k] = 0;
-    if (tid < 2) plastic_desk.queued[tid] = 0;
+    if (tid < 4) plastic_desk.queued[tid] = 0;
+    if (tid != 0) return;
+    plastic_desk.first = first;
+    plastic_desk.since = net.since;
+    plastic_desk.full = 0;
 }
 
-// Spikes that reached synapses in step t have acted: those of step t + 2 come next.
-BE void empty_queue(u32 t) { plastic_desk.queued[t & 1] = 0; }
+// Spikes that reached synapses in step t have acted, so others of this step may follow; or, where traces take them later,
+// those of step t + 2.
+BE void empty_queue(u32 t) { plastic_desk.queued[(BEHIND ? t + 2 : t) & 3] = 0; }
 
 // Number a thread that acts, counted from that of a warp on: so some things begin in other warps.
 BE u32 counted_from(u32 tid, u32 warp) { return tid < warp * 32 ? tid + (ACTING - warp) * 32 : tid - warp * 32; }
@@ -55,29 +62,6 @@ BE void mark_acting(Desk& desk, u32 which) {
     ACTING_END
 }
 
-// Let a lane of the sender write the packet of a step, and one of a listener read that of LAG steps before. So many words
-// are between the packets of two steps.
-BE Post move_post(Post post, u64 words, u32 tid, u32 t) {
-    const u32 step = tid / 32 == CARRIERS ? t : t - LAG;
-    if (post.at) post.at = (u64*)post.other + (step & (KEPT - 1)) * words;
-    return post;
-}
-
-// Where the rows of a step's packet are listed that has no room for them.
-BE u32* list_in_memory(const Net& net, u32 block, u32 step) {
-    return net.list + (u64)((step & (KEPT - 1)) * net.blocks + block) * net.list_size;
-}
-
-// What the sender does when it has nothing to send.
-BE void begin_queue(Desk& desk, u32 t) {
-    ONE_LANE_DO
-        desk.queued[~t & 1] = desk.heard[~t & 1] = 0;
-    LANES_END
-}
-
-// The tag of LAG steps before.
-BE u64 tag_before(u64 tag) { return tag > LAG ? tag - LAG : tag + 0xFFFE - LAG; }
-
 // Addresses and numbers in the table of plastic synapses.
 BE u64 word_of(const Net& net, u32 k) { return TABLE ? plastic_table[k] : fetch_slot(net.plastic + k); }
 BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
@@ -88,7 +72,8 @@ struct List {  // of events in the last steps: by step and block, how many there
 };
 
 BE List list_of(const Net& net, u32 number) {
-    const u32 at = number * 3;
+    #one const u32 at = number * 3;
+    #several const u32 at = number * (3 + GPUS);  // and where each GPU has it
     return {array_of<u32>(net, at), (u32)word_of(net, at + 1), (u32)word_of(net, at + 2)};
 }
 
@@ -110,9 +95,19 @@ BE u32 neuron_of(const Line& line, u32 k) {
     return k == 0 ? line.first.y : k == 1 ? line.first.z : k == 2 ? line.first.w : get_word(line.at + 1 + k);
 }
 
+// Write a word of a list: here, and on all GPUs if they read it.
+BE void put_in_list(const Net& net, u32 number, u32 block, u32 t, u32 k, u32 x) {
+    const List list = list_of(net, number);
+    u32* const at = line_of(net, list, t, block) + k;
+    put_word(at, x);
+    #several if (!is_told(number)) return;
+    #several for (u32 gpu = 0; gpu < GPUS; ++gpu)
+    #several     if (gpu != net.gpu) put_word(array_of<u32>(net, number * (3 + GPUS) + 3 + gpu) + (at - list.lines), x);
+}
+
 BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
     const u32 at = next_in_block(&plastic_desk.listed[t & 1][number]);
-    put_word(line_of(net, list_of(net, number), t, block) + 1 + at, neuron);
+    put_in_list(net, number, block, t, 1 + at, neuron);
     if (at < OWN) plastic_desk.own[t & 1][number][at] = neuron;
 }
 
@@ -134,7 +129,7 @@ BE void release_lists(const Net& net, u32 block, u32 t) {
     LANES_DO
         NOT_UNROLLED
         for (u32 k = lane; k < LISTS; k += 32) {
-            put_word(line_of(net, list_of(net, k), t, block), plastic_desk.listed[t & 1][k]);
+            put_in_list(net, k, block, t, 0, plastic_desk.listed[t & 1][k]);
             plastic_desk.listed[~t & 1][k] = 0;  // for the next step
         }
     LANES_END
@@ -163,15 +158,17 @@ template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, 
     end = low;
 }
 
-BE void act(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 lane, u32 lanes);
+BE void act(const Net& net, const Ring& ring, const Reached* spikes, u32 count, u32 share, u32 shares, u32 block, u32 t, u32 warp);
 BE void settle(const Net& net, const Reached& spike, u32 block, u32 t);
 BE void walk_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving);
+BE void take_all(const Net& net, const Ring& ring, u32 block, u32 tid, u32 t, u32 threads);
+BE u32 sampled(const Net& net, const SynapseSample& of, u64 synapse, u32 block);
 
 // Queue a spike for a step, in parts that warps share out; if there is no room for all, the queue is not used.
 BE void enqueue(Reached spike, u32 begin, u32 end, u32 t) {
-    u32 part = 32;
+    u32 part = DEFERRED ? PART : 32;
     while (part * PARTED < end - begin) part *= 2;
-    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued[t & 1], n);
+    const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued[t & 3], n);
     if (!USUALLY(at + n <= REACHED)) return;
     for (u32 k = 0; k < n; ++k) {
         spike.begin = begin + k * part;
@@ -182,11 +179,8 @@ BE void enqueue(Reached spike, u32 begin, u32 end, u32 t) {
 }
 
 // A warp lets a spike act, with all its synapses.
-BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t) {
-    LANES_DO
-        act(net, ring, spike, block, t, lane, 32);
-    LANES_END
-    LANES_MEET;
+BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 block, u32 t, u32 warp) {
+    act(net, ring, &spike, 1, 0, 1, block, t, warp);
     ONE_LANE_DO
         settle(net, spike, block, t);
     LANES_END
@@ -196,27 +190,69 @@ BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 bl
 // What rules remember of sources takes the spikes in the queue.
 BE void settle_all(const Net& net, u32 block, u32 t) {
     ACTING_DO
-        for (u32 q = counted_from(tid, ACTING / 2); q < plastic_desk.queued[t & 1]; q += ACTING * 32)
+        for (u32 q = counted_from(tid, ACTING / 2); q < plastic_desk.queued[t & 3]; q += ACTING * 32)
             if (plastic_desk.queue[t & 1][q].where & FIRST) settle(net, plastic_desk.queue[t & 1][q], block, t);
     ACTING_END
+}
+
+// A share of a queued spike: if there are fewer of them than warps, some warps have one together.
+BE Reached share_of(Reached spike, u32 k, u32 shares) {
+    if (shares == 1) return spike;
+    const u32 size = ((length_of(spike) + shares - 1) / shares + 31) / 32 * 32, end = spike.end;
+    spike.begin = spike.begin + k * size < end ? spike.begin + k * size : end;
+    spike.end = end - spike.begin < size ? end : spike.begin + size;
+    return spike;
+}
+
+// With how many of some spikes a warp deals at once: so fewer lanes wait for calls that are deferred.
+BE u32 together(const Reached* spikes, u32 most) {
+    u32 n = 1, size = length_of(spikes[0]);
+    while (n < most && projection_of(spikes[n]) == projection_of(spikes[0])) {
+        size += length_of(spikes[n]);
+        if (size > ROOM_LATER) break;
+        ++n;
+    }
+    return n;
+}
+
+// Where neurons are updated BETWEEN what synapses do in two steps, what rules remember meanwhile takes the spikes of the
+// first one, and events of targets: the last warp has these, and others those.
+BE void remember(const Net& net, const Ring& ring, u32 block, u32 t) {
+    WARPS_DO(ACTING - 1, 1)
+        LANES_DO
+            take_all(net, ring, block, lane, t, 32);
+        LANES_END
+    WARPS_END
+    WARPS_DO(0, ACTING - 1)
+        const u32 n = plastic_desk.queued[t & 3] <= REACHED ? plastic_desk.queued[t & 3] : 0;
+        LANES_DO
+            for (u32 q = (ACTING - 2 - warp) * 32 + lane; q < n; q += (ACTING - 1) * 32)
+                if (plastic_desk.queue[t & 1][q].where & FIRST) settle(net, plastic_desk.queue[t & 1][q], block, t);
+        LANES_END
+    WARPS_END
 }
 
 // Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it and after
 // it. The last warps begin, since the first ones have neurons.
 BE void act_all(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t, bool arriving) {
-    const u32 n = plastic_desk.queued[t & 1];
+    const u32 n = plastic_desk.queued[t & 3], shares = !DEFERRED || 2 * n > ACTING ? 1 : 4 * n > ACTING ? 2 : 4;
+    const u32 most = !DEFERRED || n < 2 * ACTING ? 1 : n < PIECES * ACTING ? 2 : PIECES;
     if (USUALLY(n <= REACHED)) {
-        if (!READS_TRACES) settle_all(net, block, t);
+        if (!READS_TRACES && !BETWEEN) settle_all(net, block, t);
         WARPS_DO(0, ACTING)
             NOT_UNROLLED
-            for (u32 q = ACTING - 1 - warp; q < n; q += ACTING) {
-                LANES_DO
-                    act(net, ring, plastic_desk.queue[t & 1][q], block, t, lane, 32);
-                LANES_END
+            for (u32 q = (ACTING - 1 - warp) * most; q < n * shares; q += ACTING * most) {
+                const u32 end = q + most < n * shares ? q + most : n * shares;
+                NOT_UNROLLED
+                for (u32 k = q, count; k < end; k += count) {
+                    const Reached* const spikes = plastic_desk.queue[t & 1] + k / shares;
+                    count = together(spikes, end - k);
+                    act(net, ring, spikes, count, k % shares, shares, block, t, warp);
+                }
             }
         WARPS_END
         mark_acting(desk, ACTED);
-        if (READS_TRACES) {
+        if (READS_TRACES && !BETWEEN) {
             ACTING_MEET;
             settle_all(net, block, t);
         }
@@ -239,12 +275,6 @@ BE Ring after_step(Ring ring) {
     return ring;
 }
 
-// As it was LAG steps before. It has more slots than that, unless no rows are delivered to it.
-BE Ring ring_before(Ring ring) {
-    ring.now = (ring.now < LAG ? ring.now + ring.slots : ring.now) - LAG;
-    return ring;
-}
-
 BE bool is_strange(float x) { return (__float_as_uint(x) & 0x7F800000u) == 0x7F800000u; }
 
 // The values of chosen synapses of this block after a step.
@@ -254,6 +284,6 @@ BE void sample_synapses(const Net& net, u32 block, u32 tid, u32 t) {
         const SynapseSample& of = net.synapse_sample[j];
         if (t % of.every) continue;
         u32* const out = of.out + (u64)(t / of.every - of.before) * of.width;
-        for (u32 k = of.starts[block] + tid; k < of.starts[block + 1]; k += ACTING * 32) out[of.columns[k]] = of.values[of.synapses[k]];
+        for (u32 k = of.starts[block] + tid; k < of.starts[block + 1]; k += ACTING * 32) out[of.columns[k]] = sampled(net, of, of.synapses[k], block);
     }
 }

@@ -16,13 +16,14 @@ import numpy as np
 from ...errors import NetworkError
 from ...scalar.lower import called_form
 from ...scalar.samplers import sampler_forms
-from ..plan.loop_arguments import GAPS
+from ..plan.loop_arguments import GAPS, PAIRS
 from ..plan.plastic import PlasticPlan
 from ..plan.plastic_drawing import HostDrawn
 from .device import Device, Kernels, Memory, cleared, held
 from .drawing import Drawing
 from .partition import Partition
-from .structs import GIVEN, KEYED, LAID, LINES, ROWS, SHORT, filled
+from .rows import Gather, alone
+from .structs import GIVEN, GIVEN_HERE, KEYED, LAID, LINES, ROWS, SHORT, filled
 from .text import other_text
 
 __all__ = ["OnDevice", "PlasticLayout", "draw_weights", "kernels_of", "laid_out", "plastic_rows_text", "reads_sources"]
@@ -34,15 +35,15 @@ Array = Any
 
 
 @functools.cache
-def plastic_rows_text(words: str | None = None) -> str:
-    """Return the text of the kernels; `words` are the words in which it is written, None for those of a GPU."""
+def plastic_rows_text(words: str | None = None, *, several: bool = False) -> str:
+    """Return the text of the kernels, for one GPU or several; `words` are those of a machine, None for a GPU."""
     forms = (called_form("be_bits"), called_form("be_more_bits"), *sampler_forms())
-    return other_text(["rows.cu", "drawn_values.cu", "plastic_rows.cu"], _THREADS, words, forms)
+    return other_text(["rows.cu", "drawn_values.cu", "plastic_rows.cu"], _THREADS, words, forms, several=several)
 
 
-def kernels_of(device: Device) -> Kernels:
-    """Return the kernels of "plastic_rows.cu" and "rows.cu"."""
-    return Kernels(device, plastic_rows_text(device.words), _THREADS)
+def kernels_of(device: Device, *, several: bool) -> Kernels:
+    """Return the kernels of "plastic_rows.cu" and "rows.cu", for one GPU or several."""
+    return Kernels(device, plastic_rows_text(device.words, several=several), _THREADS)
 
 
 class OnDevice(NamedTuple):
@@ -61,9 +62,11 @@ class OnDevice(NamedTuple):
 class PlasticLayout:
     """Synapses by the block of their target, and of a block by source, delay and target.
 
-    `arrays` lie on the device, by name. Block b has the synapses from `bases[b]` on; those of a source begin at
-    `starts[b, source]`, counted from there. `targets` are numbers among the targets of the block, and `which` the
-    places of delays among the different ones, if there are several.
+    On one of several GPUs, they are those of its own blocks, of which the first is block 0 here.
+
+    `arrays` lie on the device, by name, and `weights`. Block b has the synapses from `bases[b]` on; those of a source
+    begin at `starts[b, source]`, counted from there. `targets` are numbers among the targets of the block, and `which`
+    the places of delays among the different ones, if there are several.
 
     The second index has, for each target of a block, or each target and delay where events of the target are delayed,
     the `incoming` synapses from `into[b, place]` on: words of `entry_bits` bits for the place of a synapse in its
@@ -71,15 +74,22 @@ class PlasticLayout:
     is called by events of targets. `places` is how many targets a block has at most.
 
     `rows` says where the synapses of each source begin in a `NetworkState`, and `line` how many of a source a block
-    has at most.
+    has at most, on any GPU. Where rules for events of targets are `deferred`, there is no second index either.
     """
 
     arrays: Mapping[str, OnDevice]
+    weights: Memory
     bases: Array
     rows: Array
     entry_bits: int
     places: int
     line: int
+    deferred: bool = False
+
+    @property
+    def entries(self) -> int:
+        """How many synapses there are here."""
+        return int(self.bases[-1])
 
     @property
     def which(self) -> OnDevice | None:
@@ -98,29 +108,33 @@ def reads_sources(plastic: PlasticPlan) -> bool:
 
 
 class _Layouter:
-    """Lays out the synapses of a projection on a device."""
+    """Lays out the synapses of a projection on a device; `blocks` are those of this GPU."""
 
-    def __init__(self, device: Device, plastic: PlasticPlan, partition: Partition):
-        self.device, self.plastic, self.partition = device, plastic, partition
-        self.blocks, (self.sources, self.size) = partition.blocks, plastic.sizes
-        self.kernels, self.what = kernels_of(device), f"plastic synapses of {plastic.name}"
-        self.places, self.rows = -(-self.size // self.blocks), plastic.distinct.size
+    def __init__(self, device: Device, plastic: PlasticPlan, partition: Partition, of_all: Gather = alone):
+        self.device, self.plastic, self.partition, self.of_all = device, plastic, partition, of_all
+        self.blocks, (self.sources, self.size) = partition.here, plastic.sizes
+        self.several, self.entries = partition.gpus > 1, 0
+        self.kernels = kernels_of(device, several=self.several)
+        self.what = f"plastic synapses of {plastic.name}"
+        self.places, self.rows = -(-self.size // partition.blocks), plastic.distinct.size
         self.draw, self.longest_row = self._from_host() if plastic.drawn is None else self._drawing(plastic.drawn)
 
     def _given(self, **more: Any) -> Any:
-        first, blocks = self.partition.begins[self.plastic.target], self.blocks
+        first, owners = self.partition.begins[self.plastic.target], self.partition.blocks
         ends = {"sources": self.sources, "all_sources": self.sources, "target_begin": first}
-        return filled(GIVEN, blocks=blocks, owners=blocks, layout=SHORT, **ends, **more)
+        here = {"first": self.partition.first, "here": self.blocks} if self.several else {}
+        kind = GIVEN_HERE if self.several else GIVEN
+        return filled(kind, blocks=self.blocks, owners=owners, layout=SHORT, **here, **ends, **more)
 
     def _drawing(self, drawn: Any) -> tuple[Callable[[Any], None], int]:
         """Return what draws the synapses, counted or as keys, and how many turns a row takes at most."""
         assert isinstance(drawn, HostDrawn)
-        rows = Drawing(self.device).rows(drawn.description)
+        rows = Drawing(self.device, several=self.several).rows(drawn.description)
         self.recipe = rows.structure
         given = self._given(delay=rows.delay)
         kind, own = int(rows.structure["kind"]), bool(rows.structure["by_target"])
         most = int(rows.structure["number"]) if own else 0  # else as many as the source has
-        if kind == GAPS:
+        if kind in (GAPS, PAIRS):
             most = self.size + 1
         return functools.partial(rows.draw, given), most
 
@@ -149,20 +163,23 @@ class _Layouter:
 
     def memory(self, itemsize: int, count: int | None = None) -> OnDevice:
         """Take memory for an array, with an element for each synapse unless it says how many."""
-        return OnDevice(
-            self.device.memory(itemsize * (self.plastic.entries if count is None else count), self.what), itemsize
-        )
+        return OnDevice(self.device.memory(itemsize * (self.entries if count is None else count), self.what), itemsize)
 
     def count(self) -> tuple[OnDevice, OnDevice, Array, Array, int]:
-        """Count; return where the lines of each block lie and the blocks, likewise, where rows do, and the longest."""
+        """Count; return where the lines of each block lie and the blocks, likewise, where rows do, and the longest.
+
+        Rows and the longest line are those of all GPUs.
+        """
         self.used = cleared(self.device, 4 * self.sources * self.blocks, f"numbers of {self.what}")
         self.draw(filled(ROWS, used=self.used.address))
         self.device.wait()
         counts = self.used.download(np.uint32, (self.sources, self.blocks))
-        rows = np.concatenate([[0], np.cumsum(counts.sum(1, dtype=np.int64))])
+        found = self.of_all((counts.sum(1, dtype=np.int64), int(counts.max(initial=0))))
+        rows = np.concatenate([[0], np.cumsum(sum(sizes for sizes, _ in found))])
         assert rows[-1] == self.plastic.entries
         starts, bases = self._lines(self.used, self.sources)
-        return starts, OnDevice(held(self.device, bases, self.what), 8), bases, rows, int(counts.max(initial=0))
+        self.entries = int(bases[-1])
+        return starts, OnDevice(held(self.device, bases, self.what), 8), bases, rows, max(line for _, line in found)
 
     def _lines(self, used: Memory, lines: int) -> tuple[OnDevice, Array]:
         """Return where the lines of each block begin, and where blocks do, given how many synapses lines have."""
@@ -190,7 +207,7 @@ class _Layouter:
                 "fewer different delays"
             )
         size = 4 if turns + places + late <= _WORD else 8
-        keys = OnDevice(self.device.memory(size * self.plastic.entries, f"keys by which {self.what} are sorted"), size)
+        keys = OnDevice(self.device.memory(size * self.entries, f"keys by which {self.what} are sorted"), size)
         how = {"key_bytes": size, "turn_bits": turns, "place_bits": places}
         of_delay = np.zeros(int(self.plastic.distinct.max(initial=0)) + 1, np.uint32)
         of_delay[self.plastic.distinct] = np.arange(self.rows)
@@ -211,6 +228,7 @@ class _Layouter:
     def keyed(self, arrays: Mapping[str, OnDevice], **more: Any) -> Any:
         """Return what kernels are to know of synapses that lie in some arrays."""
         found = filled(KEYED, blocks=self.blocks, sources=self.sources, places=self.places, **more)
+        found["all_blocks"], found["first"] = self.partition.blocks, self.partition.first
         found["first_number"] = self.partition.begins[self.plastic.target]
         for name, array in arrays.items():
             found[name] = array.address
@@ -218,12 +236,12 @@ class _Layouter:
                 found[f"{name.removesuffix('s')}_bytes"] = array.itemsize
         return found
 
-    def take(self, keyed: Any, keys: OnDevice, how: Mapping[str, int], weights: Memory | None) -> None:
-        """Take synapses from keys, with drawn weights if there is memory for them."""
+    def take(self, keyed: Any, keys: OnDevice, how: Mapping[str, int], weights: Memory) -> None:
+        """Take synapses from keys, with weights if these are drawn."""
         keyed["keys"] = keys.address
         for name, value in how.items():
             keyed[name] = value
-        if weights is not None and self.recipe is not None and self.recipe["own_weights"]:
+        if self.recipe is not None and self.recipe["own_weights"]:
             keyed["own_weights"], keyed["weights"], keyed["law"] = 1, weights.address, self.recipe["weights"]
             keyed["by_target"] = self.recipe["by_target"]
             keyed["key0"], keyed["key1"] = self.recipe["key0"], self.recipe["key1"]
@@ -234,14 +252,14 @@ class _Layouter:
         """Add the second index to arrays, given how many synapses each of its lines has; return the bits of a place."""
         lines = self.places * late
         arrays["into"], bases = self._lines(used, lines)
-        entry_bits = _bits(int(np.diff(bases.astype(np.int64)).max(initial=0)))
+        entry_bits = max(self.of_all(_bits(int(np.diff(bases.astype(np.int64)).max(initial=0)))))
         bits = entry_bits + (_bits(self.sources) if reads_sources(self.plastic) else 0)
         arrays["incoming"] = self.memory(4)
         if bits > _WORD:
             arrays["more"] = self.memory(_bytes_for(2 ** (bits - _WORD)))
         used.clear()
         keyed = self.keyed(arrays, used=used.address, late_places=late, entry_bits=entry_bits)
-        some = -(-self.plastic.entries // _THREADS)
+        some = -(-self.entries // _THREADS)
         self._launch("index_targets", some, keyed)
         self.sort(lines, arrays["into"], arrays["bases"], arrays["incoming"])
         if reads_sources(self.plastic):
@@ -251,33 +269,42 @@ class _Layouter:
 
 
 def laid_out(
-    device: Device, plastic: PlasticPlan, partition: Partition, weights: Memory | None = None
+    device: Device,
+    plastic: PlasticPlan,
+    partition: Partition,
+    *,
+    deferred: bool = False,
+    of_all: Gather = alone,
 ) -> PlasticLayout:
-    """Sort the synapses of a plastic projection by block; weights that are drawn are written, if they have memory."""
-    layouter = _Layouter(device, plastic, partition)
+    """Sort the synapses of a plastic projection by block, and write weights that are drawn.
+
+    Of several GPUs, each does this at the same time: `of_all` returns the values that each of them passes.
+    """
+    layouter = _Layouter(device, plastic, partition, of_all)
     starts, bases, ends, rows, line = layouter.count()
+    weights = device.memory(4 * layouter.entries, f"weights of {layouter.what}")
     keys, how = layouter.keys(starts, bases, rows)
     arrays = {"bases": bases, "starts": starts, "targets": layouter.memory(_bytes_for(layouter.places))}
     if layouter.rows > 1:
         arrays["which"] = layouter.memory(_bytes_for(layouter.rows))
+    if deferred or not plastic.rules.on_post:
+        layouter.take(layouter.keyed(arrays), keys, how, weights)
+        return PlasticLayout(arrays, weights, ends, rows, 0, layouter.places, line, deferred)
     late = plastic.post_rows if layouter.rows > 1 else 1
-    used = cleared(
-        device, 4 * layouter.places * late * partition.blocks, f"numbers of plastic synapses of {plastic.name}"
-    )
+    used = cleared(device, 4 * layouter.places * late * partition.here, f"numbers of {layouter.what}")
     layouter.take(layouter.keyed(arrays, used=used.address, late_places=late), keys, how, weights)
     del keys  # given back before more is taken
-    entry_bits = layouter.index(arrays, used, late, line) if plastic.rules.on_post else 0
-    return PlasticLayout(arrays, ends, rows, entry_bits, layouter.places, line)
+    entry_bits = layouter.index(arrays, used, late, line)
+    return PlasticLayout(arrays, weights, ends, rows, entry_bits, layouter.places, line)
 
 
-def draw_weights(
-    device: Device, plastic: PlasticPlan, partition: Partition, layout: PlasticLayout, weights: Memory
-) -> None:
+def draw_weights(device: Device, plastic: PlasticPlan, partition: Partition, layout: PlasticLayout) -> None:
     """Draw the weights of synapses that are laid out again."""
     layouter = _Layouter(device, plastic, partition)
+    layouter.entries = layout.entries
     layouter.used = cleared(device, 4 * layouter.sources * layouter.blocks, f"numbers of {layouter.what}")
     keys, how = layouter.keys(layout.arrays["starts"], layout.arrays["bases"], layout.rows)
-    layouter.take(layouter.keyed(layout.arrays), keys, how, weights)
+    layouter.take(layouter.keyed(layout.arrays), keys, how, layout.weights)
 
 
 def _bits(count: int) -> int:

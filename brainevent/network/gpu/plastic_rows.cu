@@ -86,7 +86,8 @@ BE void take_key(const Keyed& of, u32 block, u32 source, u64 k) {
     write_unsigned(of.targets, of.target_bytes, k, place);
     write_unsigned(of.which, of.which_bytes, k, late);
     if (of.own_weights) {
-        const u32 target = (first_place(of.first_number, of.blocks, block) + place) * of.blocks + block - of.first_number;
+        const u32 number = of.first + block, first = first_place(of.first_number, of.all_blocks, number);
+        const u32 target = (first + place) * of.all_blocks + number - of.first_number;
         const u32 word = be_more_bits(of.by_target ? target : source, turn, of.key0, of.key1);
         of.weights[k] = normal_or_zero(value_of(of.law, word));
     }
@@ -108,20 +109,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) take_keys(const Keyed of) 
 
 // ---- the second index
 
-// Put the place of each synapse in its block into the line of its target.
-extern "C" __global__ void __launch_bounds__(THREADS) index_targets(const Keyed of) {
+// Do something for each synapse: number k of all, which is in a block.
+template <class Do> BE void for_synapses(const Keyed& of, Do do_one) {
     const u64 entries = of.bases[of.blocks];
     EACH_THREAD_DO
         u32 block = 0;
         for (u64 k = (u64)blockIdx.x * THREADS + tid; k < entries; k += (u64)gridDim.x * THREADS) {
             while (k >= of.bases[block + 1]) ++block;
-            const u32 place = read_unsigned(of.targets, of.target_bytes, k);
-            const u32 late = of.late_places > 1 ? read_unsigned(of.which, of.which_bytes, k) : 0;
-            const u64 line = line_of(of, place, late), lines = (u64)of.places * of.late_places;
-            const u32 at = of.into[(lines + 1) * block + line] + add_for_all(counter_of(of, block, line), 1u);
-            of.incoming[of.bases[block] + at] = (u32)(k - of.bases[block]);
+            do_one(block, k);
         }
     EACH_THREAD_END
+}
+
+// Put the place of each synapse in its block into the line of its target.
+extern "C" __global__ void __launch_bounds__(THREADS) index_targets(const Keyed of) {
+    for_synapses(of, [&](u32 block, u64 k) {
+        const u32 place = read_unsigned(of.targets, of.target_bytes, k);
+        const u32 late = of.late_places > 1 ? read_unsigned(of.which, of.which_bytes, k) : 0;
+        const u64 line = line_of(of, place, late), lines = (u64)of.places * of.late_places;
+        const u32 at = of.into[(lines + 1) * block + line] + add_for_all(counter_of(of, block, line), 1u);
+        of.incoming[of.bases[block] + at] = (u32)(k - of.bases[block]);
+    });
 }
 
 // The source of a synapse of a block: that with the last line which begins at it or before.
@@ -136,17 +144,12 @@ BE u32 source_of(const u32* starts, u32 sources, u32 k) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) add_sources(const Keyed of) {
-    const u64 entries = of.bases[of.blocks];
-    EACH_THREAD_DO
-        u32 block = 0;
-        for (u64 k = (u64)blockIdx.x * THREADS + tid; k < entries; k += (u64)gridDim.x * THREADS) {
-            while (k >= of.bases[block + 1]) ++block;
-            const u32 entry = of.incoming[k];
-            const u64 word = (u64)source_of(of.starts + (u64)block * (of.sources + 1), of.sources, entry) << of.entry_bits | entry;
-            of.incoming[k] = (u32)word;
-            write_unsigned(of.more, of.more_bytes, k, (u32)(word >> 32));
-        }
-    EACH_THREAD_END
+    for_synapses(of, [&](u32 block, u64 k) {
+        const u32 entry = of.incoming[k];
+        const u64 word = (u64)source_of(of.starts + (u64)block * (of.sources + 1), of.sources, entry) << of.entry_bits | entry;
+        of.incoming[k] = (u32)word;
+        write_unsigned(of.more, of.more_bytes, k, (u32)(word >> 32));
+    });
 }
 
 // ---- the order of a state: by source, delay and target
@@ -159,33 +162,40 @@ BE void list_keys(const Ordered& of, u32 source, u64* keys) {
     THREADS_MEET
     THREADS_DO
         for (u32 block = tid; block < of.blocks; block += THREADS) {
-            const u32* const starts = of.starts + (u64)block * (of.sources + 1) + source;
-            const u32 n = starts[1] - starts[0], first = first_place(of.first_number, of.blocks, block);
-            const u64 base = of.bases[block] + starts[0];
-            u64* const own = keys + add_in_block(&listed, n);
+            const Held& own = of.held[block / of.own_blocks];
+            const u32 here = block % of.own_blocks, first = first_place(of.first_number, of.blocks, block);
+            const u32* const starts = own.starts + (u64)here * (of.sources + 1) + source;
+            const u32 n = starts[1] - starts[0];
+            const u64 base = own.bases[here] + starts[0];
+            u64* const ours = keys + add_in_block(&listed, n);
             for (u32 k = 0; k < n; ++k) {
-                const u32 place = first + read_unsigned(of.targets, of.target_bytes, base + k);
+                const u32 place = first + read_unsigned(own.targets, of.target_bytes, base + k);
                 const u64 target = place * of.blocks + block - of.first_number;
-                const u64 late = of.which ? read_unsigned(of.which, of.which_bytes, base + k) : 0;
-                own[k] = (late << of.target_bits | target) << of.turn_bits | k;
+                const u64 late = own.which ? read_unsigned(own.which, of.which_bytes, base + k) : 0;
+                ours[k] = (late << of.target_bits | target) << of.turn_bits | k;
             }
         }
     THREADS_MEET
 }
 
-BE u64 place_of_key(const Ordered& of, u32 source, u64 key) {
+// Where the synapse of a key lies, and on which of the GPUs.
+BE u64 place_of_key(const Ordered& of, u32 source, u64 key, u32& gpu) {
     const u32 target = (u32)(key >> of.turn_bits & ((1ull << of.target_bits) - 1)), block = (target + of.first_number) % of.blocks;
     const u64 k = key & ((1ull << of.turn_bits) - 1);
-    return of.bases[block] + of.starts[(u64)block * (of.sources + 1) + source] + k;
+    gpu = block / of.own_blocks;
+    const u32 here = block % of.own_blocks;
+    return of.held[gpu].bases[here] + of.held[gpu].starts[(u64)here * (of.sources + 1) + source] + k;
 }
 
 // Do with a synapse, which is number k in the order of a state, what is asked for.
-BE void treat(const Ordered& of, u64 place, u64 k) {
-    const u64 at = k - of.rows[of.first];
-    if (of.what == READ) ((u32*)of.there)[at] = of.values[place];
-    else if (of.what == WRITTEN) of.values[place] = ((const u32*)of.there)[at];
-    else if (of.what == PLACED) ((u64*)of.there)[at] = place;
-    else ((float*)of.values)[place] = normal_or_zero(value_of(of.law, be_bits(0, (u32)k, of.key0, of.key1)));
+BE void treat(const Ordered& of, u32 source, u64 key, u64 k) {
+    u32 gpu;
+    const u64 at = k - of.rows[of.first], place = place_of_key(of, source, key, gpu);
+    u32* const value = of.held[gpu].values + place;
+    if (of.what == READ) ((u32*)of.there)[at] = *value;
+    else if (of.what == WRITTEN) *value = ((const u32*)of.there)[at];
+    else if (of.what == PLACED) ((u64*)of.there)[at] = (u64)gpu << GPU_SHIFT | place;
+    else *(float*)value = normal_or_zero(value_of(of.law, be_bits(0, (u32)k, of.key0, of.key1)));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) order_rows(const Ordered of) {
@@ -196,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) order_rows(const Ordered o
         list_keys(of, source, keys);
         sort_keys(keys, n, desk);
         THREADS_DO
-            for (u64 k = tid; k < n; k += THREADS) treat(of, place_of_key(of, source, keys[k]), begin + k);
+            for (u64 k = tid; k < n; k += THREADS) treat(of, source, keys[k], begin + k);
         THREADS_MEET
     }
 }

@@ -16,7 +16,7 @@ __all__ = ["PlasticWords", "traces_of"]
 _OF_LIST = ("lines", "width", "mask")  # the structure `List` of "plastic.cu"
 _OF_PROJECTION = (
     *("sources", "size", "rows", "reach", "first_number", "places", "entry_bits", "per_unit", "faults"),
-    *("bases", "starts", "targets", "which", "distinct", "into", "incoming", "more", "weights"),
+    *("bases", "starts", "targets", "which", "distinct", "into", "incoming", "more", "weights", "newest", "steps"),
 )
 
 
@@ -29,9 +29,13 @@ def traces_of(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
 
 @dataclass(frozen=True, eq=False)
 class PlasticWords:
-    """The words of the table of a network's plastic synapses, and the lists of events that they need."""
+    """The words of the table of a network's plastic synapses, and the lists of events that they need.
+
+    Of several GPUs, there are `gpus`, and each writes what it tells the others to where these have it.
+    """
 
     plan: Plan
+    gpus: int = 1
 
     @cached_property
     def kept(self) -> dict[str, Past]:
@@ -45,14 +49,16 @@ class PlasticWords:
 
     @cached_property
     def carried(self) -> list[tuple[str, str]]:
-        """Population and state of what travels with spikes."""
-        return [(name, state) for name, kept in self.kept.items() for state in kept.states]
+        """Population and name of what travels with spikes, states and values: names as in a state of the network."""
+        return [(name, number) for name, kept in self.kept.items() for number in kept.numbers]
 
     @cached_property
     def places(self) -> dict[tuple[str, ...], int]:
-        """The place of each word: of a list, of a state that travels, or of a projection."""
-        names: list[tuple[str, ...]] = [("list", *one, field) for one in self.lists for field in _OF_LIST]
-        names += [("kept", *one) for one in self.carried]
+        """The place of each word: of a list, of what travels with spikes, or of a projection."""
+        names: list[tuple[str, ...]] = []
+        for one in self.lists:
+            names += [("list", *one, field) for field in (*_OF_LIST, *self.others)]
+        names += [("kept", *one, *on) for one in self.carried for on in [(), *((gpu,) for gpu in self.others)]]
         for plastic in self.plan.plastic:
             rules, own = plastic.rules, ("projection", plastic.name)
             names += [(*own, field) for field in _OF_PROJECTION]
@@ -62,6 +68,17 @@ class PlasticWords:
             names += [(*own, kind, key) for key, _ in traces_of(plastic) for kind in ("trace", "rate", "add")]
             names += [(*own, "every", str(k)) for k in range(len(rules.every))]
         return {name: place for place, name in enumerate(names)}
+
+    @cached_property
+    def told(self) -> tuple[bool, ...]:
+        """Whether all GPUs read a list, for each of them: spikes of sources."""
+        sources = {plastic.source for plastic in self.plan.plastic}
+        return tuple(event == SPIKE and name in sources for name, event in self.lists)
+
+    @property
+    def others(self) -> list[str]:
+        """The numbers of the GPUs, if there are several."""
+        return [str(number) for number in range(self.gpus)] if self.gpus > 1 else []
 
     def of(self, *name: str) -> int:
         """Return the place of a word."""

@@ -287,7 +287,7 @@ def called(call: Call) -> dict[str, Array]:
     """Run steps; return the results by name."""
     plan = call.plan()
     platform = "cpu" if plan.host else "cuda"
-    target = _Target(plan, lambda *_: plan, platform, call.resident.kept)
+    target = _Target(plan, lambda *_: plan, platform, memories=call.resident.kept)
     names = list(call.outs)
     aliases = [(k, names.index(name)) for k, name in enumerate(call.operands) if name in names]
     results = native_call(target, [jnp.asarray(x) for x in call.operands.values()], list(call.outs.values()), aliases)

@@ -156,6 +156,7 @@ class SynapseSamples:
         starts, places, columns = (memory.address for memory in self._held)
         more = {"values": address, "starts": starts, "synapses": places, "columns": columns, "out": self._out.address}
         how = {"every": sample.every, "before": sample.before(first), "width": self._shape[1]}
+        how["projection"], how["state"] = plastic.place_of(sample.population, sample.state)
         self.table = filled(SYNAPSE_SAMPLE, **how, **more)
 
     def read(self, first: int, steps: int) -> Array:

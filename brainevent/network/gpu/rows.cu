@@ -95,18 +95,24 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
     return nullptr;
 }
 
+#several // The block of a target among those of this GPU, if it is one of them.
+#several BE u32 block_of(const Given& of, u32 target) { return target % of.owners - of.first; }
+#several BE bool is_here(const Given& of, u32 target) { return block_of(of, target) < of.here; }
 // Count one more synapse of a source that ends in a block; return how many there were.
 BE u32 count_synapse(const Given& of, const Rows& to, u32 source, u32 target) {
-    return add_for_all(to.used + (u64)source * of.blocks + target % of.blocks, 1u);
+    #one return add_for_all(to.used + (u64)source * of.blocks + target % of.blocks, 1u);
+    #several return add_for_all(to.used + (u64)source * of.blocks + block_of(of, target) % of.blocks, 1u);
 }
 
 // Put a synapse into its row: source and target are numbers of neurons.
 BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int weight, u32 delay) {
     const u32 at = count_synapse(of, to, source, target);
-    const u32 cell = of.reach + target / of.owners + target % of.owners * of.share;
+    #one const u32 cell = of.reach + target / of.owners + target % of.owners * of.share;
+    #several const u32 cell = of.reach + target / of.owners + block_of(of, target) * of.share;
     const u32 word = cell << of.cell_shift | delay << of.delay_shift;
     const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
-    u32* const row = place_of(of, to, source, target % of.blocks, at, entry);
+    #one u32* const row = place_of(of, to, source, target % of.blocks, at, entry);
+    #several u32* const row = place_of(of, to, source, block_of(of, target) % of.blocks, at, entry);
     if (!row) return;
     row[0] = entry;
     if (of.wide) row[1] = (u32)weight;
@@ -115,10 +121,12 @@ BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int
 // Write the key of a synapse that is plastic into its row: row of delays, place among the targets of the block, and turn
 // in which it was drawn, of which the first is the most significant.
 BE void put_key(const Given& of, const Rows& to, u32 source, u32 target, u32 delay, u32 turn) {
-    const u32 block = target % of.blocks, first = (of.target_begin + of.blocks - 1 - block) / of.blocks;
+    #one const u32 block = target % of.blocks;
+    #several const u32 block = block_of(of, target);
+    const u32 first = (of.target_begin + of.owners - 1 - target % of.owners) / of.owners;
     const u64 at = to.bases[block] + first_word(of, to, source, block) + count_synapse(of, to, source, target);
     const u64 late = to.late ? to.late[delay] : 0;
-    const u64 key = (late << to.place_bits | (target / of.blocks - first)) << to.turn_bits | turn;
+    const u64 key = (late << to.place_bits | (target / of.owners - first)) << to.turn_bits | turn;
     if (to.key_bytes == 4) ((u32*)to.keys)[at] = (u32)key;
     else ((u64*)to.keys)[at] = key;
 }
@@ -126,6 +134,7 @@ BE void put_key(const Given& of, const Rows& to, u32 source, u32 target, u32 del
 // Count a synapse or, where there is an array for them, put it or its key into its row.
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
     const u32 target = of.target_begin + read_unsigned(of.targets, of.target_bytes, k);
+    #several if (!is_here(of, target)) return;
     if (!to.synapses && !to.keys) {
         count_synapse(of, to, source, target);
         return;

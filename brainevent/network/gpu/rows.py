@@ -7,7 +7,7 @@ They are counted, a layout is chosen, and each is put into its row.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,9 @@ from ..plan.drawing import Description
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import ProjectionPlan
 from .device import Device, Kernels, Memory, cleared, held
-from .drawing import Drawing, DrawnRows
+from .drawing import Drawing, DrawnRows, needs_tables
 from .partition import Partition
-from .structs import COMPACT, GIVEN, LAID, NOBODY, PADDED, PUSHED, ROWS, SHORT, SLOTS, filled
+from .structs import COMPACT, GIVEN, GIVEN_HERE, LAID, NOBODY, PADDED, PUSHED, ROWS, SHORT, SLOTS, filled
 from .text import other_text
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "LONG_ROW",
     "DeviceRows",
     "Entry",
+    "Gather",
     "bytes_in_block",
     "entry_of",
     "place_bits",
@@ -135,9 +136,10 @@ def entry_of(plan: Plan, partition: Partition) -> Entry:
 _THREADS = 256
 _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
-_MOST_PADDING = 1.6  # times the bytes of compact rows
+_MOST_PADDING, _MOST_AMONG = 1.6, 2.5  # times the bytes of compact rows, on one GPU and on several
 _SLOT_BYTES = 14  # of a synapse, at most, where slots hold the rows
 _SYNAPSES, _PLACES = "synapses", "places of rows"
+Gather = Callable[[Any], list[Any]]  # from the value of this GPU to those of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,25 +161,35 @@ class _Projection:
     drawn: DrawnRows | None = None
 
 
-def rows_text(words: str | None) -> str:
-    """Return the text of the kernels that sort synapses."""
-    return other_text(["rows.cu"], _THREADS, words)
+def rows_text(words: str | None, *, several: bool = False) -> str:
+    """Return the text of the kernels that sort synapses, on one GPU or several."""
+    return other_text(["rows.cu"], _THREADS, words, several=several)
+
+
+def alone(value: Array) -> list[Array]:
+    """Return the values of all GPUs, which are one."""
+    return [value]
 
 
 @dataclass(frozen=True, eq=False)
 class _Sorter:
-    """Sorts the synapses of a plan on a device; `used` counts them by source and block."""
+    """Sorts the synapses of a plan on a device; `used` counts them by source and block.
+
+    Of several GPUs, each sorts those of its own blocks; `of_all` returns what each of them has found.
+    """
 
     device: Device
     partition: Partition
     entry: Entry
     given: Sequence[_Projection]
     used: Memory
+    of_all: Gather = alone
 
     @functools.cached_property
     def kernels(self) -> Kernels:
         """The kernels of "rows.cu"."""
-        return Kernels(self.device, rows_text(self.device.words), _THREADS)
+        several = self.partition.gpus > 1
+        return Kernels(self.device, rows_text(self.device.words, several=several), _THREADS)
 
     def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""
@@ -201,14 +213,15 @@ class _Sorter:
         return filled(LAID, layout=layout, words=self.entry.words, inside=self.entry.in_slot, **shared, **more)
 
     def measured(self) -> _Measured:
-        """Return what the rows take that were counted."""
+        """Return what the rows take that were counted, on all GPUs."""
         sources = self.partition.sources
         widths = self.device.memory(4 * sources, "widths of rows")
         totals = cleared(self.device, 24, "sizes of rows")
         laid = self.laid(COMPACT, widths=widths.address, totals=totals.address)
         self.launch("measure_rows", -(-sources // _THREADS), laid)
-        words, quads, outside = (int(total) for total in totals.download(np.uint64, 3))
-        return _Measured(words, quads, outside, widths.download(np.uint32, sources))
+        found = self.of_all((totals.download(np.uint64, 3), widths.download(np.uint32, sources)))
+        words, quads, outside = (sum(int(sizes[k]) for sizes, _ in found) for k in range(3))
+        return _Measured(words, quads, outside, np.maximum.reduce([own for _, own in found]))
 
     def ends(self, layout: int, starts: int = 0, start_bytes: int = 4) -> Array:
         """Return how much the rows of each block take, and write where they lie."""
@@ -219,21 +232,27 @@ class _Sorter:
         return ends.download(np.uint64, blocks)
 
 
-def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) -> DeviceRows:
-    """Sort the synapses of a plan into rows; a block holds up to the given number of bytes of them in shared memory."""
+def place_synapses(device: Device, plan: Plan, partition: Partition, room: int, of_all: Gather = alone) -> DeviceRows:
+    """Sort the synapses of a plan into rows; a block holds up to the given number of bytes of them in shared memory.
+
+    Of several GPUs, each does this at the same time: `of_all` returns the values that each of them passes.
+    """
     entry = entry_of(plan, partition)
-    drawing = Drawing(device)
+    parts = any(map(needs_tables, plan.synapses.sources))
+    drawing = Drawing(device, several=partition.gpus > 1, parts=parts)
     given = []
     for place, (about, source) in enumerate(zip(plan.projections, plan.synapses.sources, strict=True)):
         shared = _shared(plan, partition, entry, about)
         if about.entries and isinstance(source, Description):
             drawn = drawing.rows(source)
             shared["weight"], shared["delay"] = drawn.weight, drawn.delay
+            shared["source_begin"] += drawn.begins[0]
+            shared["target_begin"] += drawn.begins[1]
             given.append(_Projection(shared, drawn=drawn))
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.row_blocks, "numbers of synapses by neuron and block")
-    sorter = _Sorter(device, partition, entry, given, used)
+    sorter = _Sorter(device, partition, entry, given, used, of_all)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
@@ -245,8 +264,13 @@ def place_synapses(device: Device, plan: Plan, partition: Partition, room: int) 
 
 
 def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
-    """Choose the layout, take memory, and write where rows lie."""
+    """Choose the layout, take memory, and write where rows lie.
+
+    On several GPUs, rows are shorter and there is more memory. So warps deliver shorter ones there, and more are
+    padded: a step waits for each read of memory that depends on another one.
+    """
     partition, device, entry, found = sorter.partition, sorter.device, sorter.entry, sorter.measured()
+    padding, least = (_MOST_PADDING, 2 * LONG_ROW) if partition.gpus == 1 else (_MOST_AMONG, LONG_ROW)
     if partition.pushed:
         return replace(_with_starts(sorter, COMPACT, _places(partition, found), sorter.ends(COMPACT)), layout=PUSHED)
     count = partition.sources * partition.blocks
@@ -254,15 +278,15 @@ def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
     padded, compact = 32 * int(widths.sum()) * partition.blocks, 16 * found.quads + 4 * count
     mean = found.words / max(1, int((widths > 0).sum()) * partition.blocks)
     fits = int(widths.max(initial=0)) < _WIDTHS and int(widths.sum()) < _BASES
-    if fits and mean >= LONG_ROW and padded <= _MOST_PADDING * compact:
+    if fits and mean >= LONG_ROW and padded <= padding * compact:
         bases = np.cumsum(widths) - widths
         rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
-        return DeviceRows(PADDED, entry, rows, cleared(device, padded, _SYNAPSES))
+        return DeviceRows(PADDED, entry, rows, cleared(device, padded // partition.gpus, _SYNAPSES))
     rows = _places(partition, found)
-    if mean >= 2 * LONG_ROW:
+    if mean >= least:
         return _with_starts(sorter, COMPACT, rows, sorter.ends(COMPACT))
     ends = sorter.ends(SHORT)
-    most = int(ends.max(initial=0))
+    most = max(sorter.of_all(int(ends.max(initial=0))))
     start_bytes = 2 if most < 2**16 else 4
     inside = bytes_in_block(partition.sources, most, start_bytes) <= room
     if not inside and entry.in_slot and 8 * count + 4 * found.outside <= _SLOT_BYTES * found.words:
@@ -291,8 +315,10 @@ def _with_starts(
 def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan) -> Any:
     """Return what kernels are to know of a projection, but for its synapses."""
     target = plan.population(about.target)
+    several = partition.gpus > 1
     return filled(
-        GIVEN,
+        GIVEN_HERE if several else GIVEN,
+        **({"first": partition.first, "here": partition.here} if several else {}),
         sources=plan.population(about.source).size,
         source_begin=partition.begins[about.source],
         target_begin=partition.begins[about.target],

@@ -18,10 +18,13 @@ from .text import Kind, Structure
 
 __all__ = [
     "CLUSTER",
+    "MOST_BLOCKS",
     "Room",
     "Shape",
     "blocks_beside",
     "blocks_for",
+    "exchange_structure",
+    "has_room",
     "in_cluster",
     "list_words",
     "room_of",
@@ -37,9 +40,13 @@ _LINE = 8  # packets
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
+_MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
+_FAR = 2  # inboxes of another GPU: with one its blocks wait for the same lines, and more stores to it take longer
+_MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if fewer listen to them than to blocks
 _LEAST_CARRIERS = 4  # warps that deliver
+_FEW_LISTENERS = 4  # warps, beside which half of the threads of a block suit few neurons
 _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
-_MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
+MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
 _OF_ROOM = ("queue", "mine", "in_registers", "ring_in_block", "words_in_block", "reached", "lists", "table")
@@ -71,9 +78,9 @@ def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, cluster
         if clustered:
             return min(CLUSTER, 1 << (-(-neurons // _NEURONS) - 1).bit_length())
         most = multiprocessors - multiprocessors % _WARP if multiprocessors % _WARP < multiprocessors // 16 else 0
-        return max(1, min(most or multiprocessors, -(-neurons // _NEURONS), _MOST_BLOCKS))
-    if not is_integer(asked) or not 1 <= asked <= min(multiprocessors, _MOST_BLOCKS):
-        most = min(multiprocessors, _MOST_BLOCKS)
+        return max(1, min(most or multiprocessors, -(-neurons // _NEURONS), MOST_BLOCKS))
+    if not is_integer(asked) or not 1 <= asked <= min(multiprocessors, MOST_BLOCKS):
+        most = min(multiprocessors, MOST_BLOCKS)
         raise NetworkError(
             f"build: blocks is {asked!r}; pass an integer from 1 to {most}, the number of multiprocessors of the GPU"
         )
@@ -116,12 +123,21 @@ def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
 
 
 def pushed(plan: Plan, partition: Partition) -> Partition:
-    """Let blocks push, if there are many neurons and blocks have few of the synapses of each."""
+    """Let blocks push, if there are many neurons and blocks have few of the synapses of each.
+
+    On several GPUs, packets then are not a barrier for what blocks of other GPUs write beside spikes.
+    """
+    spikes_alone = not plan.couplings and not any(population.rule.value for population in plan.populations)
     entries = sum(projection.entries for projection in plan.projections)
     in_registers = partition.per <= MOST_THREADS or partition.threads > 0
     many = partition.sources > _MANY or not in_registers
     pushing = replace(partition, pushed=True)
-    suits = many and not plan.plastic and entries < LONG_ROW * partition.sources * partition.blocks
+    suits = (
+        many
+        and not plan.plastic
+        and (partition.gpus == 1 or spikes_alone)
+        and entries < LONG_ROW * partition.sources * partition.blocks
+    )
     return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
 
 
@@ -140,22 +156,35 @@ class Room:
     reached: int  # spikes that plastic synapses queue
     lists: int  # of events that they need
     table: int  # words of theirs
+    of_warp: int = 0  # bytes that each warp needs
+
+
+def has_room(shared_bytes: int) -> bool:
+    """Say whether there is room in the shared memory of a block for all that may lie there, besides the largest."""
+    return shared_bytes >= 96 * 1024
 
 
 def room_of(
-    partition: Partition, kinds: Sequence[Kind], slots: int, shared_bytes: int, lists: int = 0, table: int = 0
+    partition: Partition,
+    kinds: Sequence[Kind],
+    slots: int,
+    shared_bytes: int,
+    lists: int = 0,
+    table: int = 0,
+    of_warp: int = 0,
 ) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
-    `lists` is how many lists of events plastic synapses need, and `table` how many words their table has.
+    `lists` is how many lists of events plastic synapses need, `table` how many words their table has, and `of_warp` how
+    many bytes each warp needs.
     """
-    large = shared_bytes >= 96 * 1024
+    large = has_room(shared_bytes)
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
     reached = (_REACHED if large else _WARP) if lists else 0
     if partition.pushed:
         queue = _WARP  # no thread delivers spikes of other blocks
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += 32 * reached + (8 + _OWN) * lists + 48 if lists else 0
+    desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP if lists else 0
     table = table if large and table <= _TABLE else 0
     desk += 8 * table
     if desk > shared_bytes:
@@ -173,7 +202,9 @@ def room_of(
     taken += inside * word
     more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
     taken += 4 * more
-    return Room(queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists, table)
+    return Room(
+        queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists, table, of_warp
+    )
 
 
 def shape_of(
@@ -193,15 +224,16 @@ def shape_of(
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide. `late` is how late packets are read and lists
-    of events released.
+    `coupled` is what of the structure couplings decide. `late` is how late packets are read and lists of events
+    released, and what of the structure several GPUs decide.
     """
     blocks = partition.blocks
-    listeners = -(-blocks // _WARP)
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
     rows_in_block = rows.layout == SHORT and own_rows <= room.left and not room.reached
     direct = rows_in_block or partition.pushed
-    threads = _threads(partition.per, listeners, rows.layout, direct=direct)
+    message = 0 if direct else late.get("message", 0)  # such rows are too short, and blocks too few, to wait for one
+    listeners = _listeners(partition, message)
+    threads = _threads(partition, listeners, rows.layout, direct=direct)
     structure = Structure(
         threads=partition.threads or (max(threads, _PLASTIC_THREADS) if room.reached else threads),
         listeners=listeners,
@@ -222,13 +254,21 @@ def shape_of(
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **coupled,
-        **late,
+        **{**late, "message": message},
     )
-    shared = room.taken + (own_rows if rows_in_block else 0)
-    copies = 1 if clustered else _copies(blocks)
+    shared = room.taken + (own_rows if rows_in_block else 0) + room.of_warp * structure.threads // _WARP
+    copies = 1 if clustered else _copies(partition.here)
     packets = 16 * structure.kept * copies * (blocks + -blocks % _LINE) * structure.units
     values = 2 * _row_numbers(partition, rows) if graded else 0
     return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2, values)
+
+
+def _listeners(partition: Partition, message: int) -> int:
+    """Return how many warps listen to blocks, and to messages of some units."""
+    heard = partition.blocks
+    if partition.pushed or message:
+        heard = partition.here + (partition.gpus - 1) * message
+    return -(-heard // _WARP)
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
@@ -243,17 +283,39 @@ def _row_numbers(partition: Partition, rows: DeviceRows) -> int:
     return 1 + int((rows.rows[rows.rows != NOBODY] & 0xFFFFFF).max(initial=0))
 
 
-def _threads(per: int, listeners: int, layout: int, *, direct: bool) -> int:
+def _threads(partition: Partition, listeners: int, layout: int, *, direct: bool) -> int:
+    per, many = partition.per, partition.gpus > 1 and listeners > _FEW_LISTENERS
     least = _WARP * (listeners + 1 + (0 if direct else _LEAST_CARRIERS))
     if layout in (SHORT, SLOTS) and per <= MOST_THREADS:
         suits = per + -per % _WARP + (0 if direct else _WARP * (listeners + 1))
     else:
-        suits = MOST_THREADS if per > MOST_THREADS // 4 else MOST_THREADS // 2
+        suits = MOST_THREADS if many or per > MOST_THREADS // 4 else MOST_THREADS // 2
     return min(MOST_THREADS, max(least, suits))
 
 
 def _parts(words: float) -> int:
     return 4 if words > _PART * 2 else 2 if words > _PART else 1
+
+
+def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -> dict[str, int]:
+    """Return what of the structure several GPUs of so many multiprocessors decide.
+
+    Spikes are delivered at once if states are checked, since the step in which one is not finite is the last one, if
+    blocks read states of the step before, and if blocks push. If they are delivered later, a spare block of each GPU
+    tells the others of them; but packets of blocks say, too, that events for plastic synapses are there.
+    """
+    at_once = partition.pushed or plan.check_finite or plan.couplings or any(p.rule.value for p in plan.populations)
+    least = min((p.delays[0] for p in plan.projections if p.entries), default=1)
+    lag = 0 if at_once else min(_MOST_LAG, least - 1)
+    told = lag > 0 and _MESSAGE < partition.here < multiprocessors and not plan.plastic
+    far = _far_inboxes(partition.here, partition.gpus)
+    return {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
+
+
+def _far_inboxes(blocks: int, gpus: int) -> int:
+    """Return how many inboxes of each other GPU a block writes to, if a GPU has so many: a lane of the sender each."""
+    copies = _copies(blocks)
+    return min(_FAR, copies, (_WARP - copies) // (gpus - 1)) if gpus > 1 else 0
 
 
 def _copies(blocks: int) -> int:

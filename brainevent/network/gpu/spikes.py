@@ -99,7 +99,7 @@ class Spikes:
     def __init__(self, device: Device, plan: Plan, partition: Partition):
         self.device, self.plan, self.partition = device.beside(), plan, partition
         self.capacity = 0  # spikes of a block
-        self._rooms = [SpikeRoom(device.memory(16 * partition.blocks, "ends of launches")) for _ in range(2)]
+        self._rooms = [SpikeRoom(device.memory(16 * partition.here, "ends of launches")) for _ in range(2)]
         self._held: dict[str, Memory] = {}
         self._kernels: dict[str, Any] = {}
 
@@ -134,7 +134,7 @@ class Spikes:
     def _take(self, room: SpikeRoom, capacity: int) -> None:
         """Take memory for the given number of spikes of a block."""
         room.memory = None  # given back before more is taken
-        room.memory = self.device.memory(8 * capacity * self.partition.blocks, "spikes that are recorded")
+        room.memory = self.device.memory(8 * capacity * self.partition.here, "spikes that are recorded")
         room.capacity = capacity
         for what, nbytes in self._needed().items():
             self._room(what, nbytes)  # now, since to give memory back waits for what runs
@@ -146,7 +146,7 @@ class Spikes:
     @property
     def most(self) -> int:
         """How many spikes a room may have."""
-        return self.capacity * self.partition.blocks
+        return self.capacity * self.partition.here
 
     def take(self, into: Mapping[str, Listing], first: int, steps: int, room: SpikeRoom) -> None:
         """Add the spikes of each population in a launch of some steps, for which there is room."""
@@ -161,7 +161,7 @@ class Spikes:
         tally.clear()
         listed = filled(
             LISTED,
-            blocks=self.partition.blocks,
+            blocks=self.partition.here,
             capacity=room.capacity,
             populations=len(names),
             steps=steps,
@@ -172,7 +172,7 @@ class Spikes:
             tally=tally.address,
             cursors=cursors.address,
         )
-        self._launch("tally_spikes", listed, self.partition.blocks)
+        self._launch("tally_spikes", listed, self.partition.here)
         counts = tally.download(np.uint32, (len(names), steps))
         total = int(counts.sum(dtype=np.int64))
         if not total:
@@ -181,7 +181,7 @@ class Spikes:
         cursors.upload(np.cumsum(flat, dtype=np.uint32) - flat)
         unordered, ordered, at = (self._room(what, 4 * total) for what in _ORDERING)
         listed["unordered"], listed["ordered"], listed["at"] = unordered.address, ordered.address, at.address
-        self._launch("gather_spikes", listed, self.partition.blocks)
+        self._launch("gather_spikes", listed, self.partition.here)
         self._launch("order_spikes", listed, min(_BLOCKS, groups))
         begin = 0
         for listing, of_steps in zip(into.values(), counts, strict=True):

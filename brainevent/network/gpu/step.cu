@@ -28,9 +28,15 @@ BE void clear(Desk& desk, u32 tid) {
 BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     ROOM(room);
     __shared__ Desk desk;
+    #several if (COURIER && block - net.first_block == net.own_blocks) {
+    #several     run_courier(net, desk, first, steps);
+    #several     return;
+    #several }
     const u32 slots = net.blocks * net.per, ring_words = net.slots * net.cells;
-    const u32 ring_cells = PUSHES ? net.blocks * net.cells : net.cells;  // of a step
-    u32* const words = (u32*)room;
+    #one const u32 ring_cells = PUSHES ? net.blocks * net.cells : net.cells;  // of a step
+    #several const u32 ring_cells = PUSHES ? net.own_blocks * net.cells : net.cells;  // of a step, on this GPU
+    #static u32* const words = (u32*)room;
+    #plastic u32* const words = (u32*)(room + LATER);
     int* const sums = RING_IN_BLOCK ? (int*)words : PUSHES ? net.ring : net.ring + (u64)block * ring_words;
     const States states = {words + (RING_IN_BLOCK ? ring_words : 0), net.states + block * net.per, net.per, slots, net.more};
     u32* const own_rows = states.inside + WORDS_IN_BLOCK * net.per + net.more;
@@ -51,15 +57,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
-        #plastic clear_plastic(net, tid);
+        #plastic clear_plastic(net, tid, first);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
 #ifdef COUPLED
-    show_first(net, block, first);
+    #one show_first(net, block, first);
+    #several show_first(net, desk, block, first);
 #endif
     if (CLUSTER) enter_cluster(net.packets, block, CLUSTER, desk.inbox[0].packets[0]);
+    #plastic if (net.deferring == ANEW) begin_deferring(net, block, first);
     EACH_THREAD_DO
         posts[tid] = post_of(net, desk, block, tid, first);
         if (THREADS < 1024) pin(posts[tid].other);  // with fewer registers a thread, others would not fit
@@ -68,42 +76,56 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         rows.words = own_rows;
         rows.starts = (const Start*)(own_rows + net.row_words);
     }
-    #plastic if (AHEAD) arrive(net, desk, ring, block, first);
-    #static while (turn < steps) {
-    #plastic while (turn < steps + LAG) {
+    #plastic if (AHEAD && steps) arrive(net, desk, ring, block, first);
+    #prompt while (turn < steps) {
+    #static #late while (turn < steps + LAG) {
+    #plastic while (steps && turn < steps + (BEHIND ? BEHIND : LAG)) {
         const u32 t = first + turn;
 #ifdef GRADED
         ring.e = t & 1;
 #endif
-        int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
-        #plastic const bool lives = turn < steps;
+        #one int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
+        #several int* const now = sums + ring.now * ring_cells + (PUSHES ? (block - net.first_block) * net.cells : 0);
+        #late const bool lives = turn < steps;
         #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
-        #plastic if (lives)
+        #plastic if (BEHIND) {
+            #plastic if (BETWEEN && t - BEHIND - first < steps) remember(net, ring, block, t - BEHIND);
+            #plastic EACH_THREAD_DO
+                #plastic if (tid == 0) empty_queue(t - BEHIND);
+            #plastic EACH_THREAD_END
+            #plastic if (!lives) BLOCK_MEET;
+        #plastic }
+        #late if (lives)
         THREADS_DO
-            #plastic if (tid == 0) empty_queue(t);
+            #plastic if (!BEHIND && tid == 0) empty_queue(t);
             if (IN_REGISTERS) {
                 Cell& c = cells[tid];
                 bool spike = false;
                 if (c.is_there && net.plain) spike = live_now<true>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 else if (c.is_there) spike = live_now<false>(net, desk, c.own, c.s, c.p, c.d, now, block, t, turn);
                 if (spike) keep_value(net, c.own, c.row, block, t & 1);
-                #static if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
-                #plastic if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t);
+                #prompt if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t & 1);
+                #late if (spike) spiked(net, desk, c.own.flags, tid, c.row, block, t);
             } else if (CELLS) {
                 u32 fired;
                 if (net.plain) fired = live_many<true>(net, desk, many[tid], now, block, tid, t, turn);
                 else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
-                #static spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
-                #plastic spiked_many(net, desk, fired, many[tid].sends, block, tid, t);
+                #prompt spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
+                #late spiked_many(net, desk, fired, many[tid].sends, block, tid, t);
             } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
             else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         THREADS_MEET
         if (PUSHES) {
+            #several WARPS_DO(CARRIERS, 1)
+            #several     tell_namesakes(net, desk, block, t, tag);
+            #several WARPS_END
             WARPS_DO(0, THREADS / 32)
                 push_rows(net, desk, ring, block, warp, t);
+                #several push_for_namesakes(net, desk, ring, block, warp, t, tag);
             WARPS_END
             EACH_THREAD_DO
-                fence();
+                #one fence();
+                #several fence_here();
             EACH_THREAD_END
             BLOCK_MEET;
         }
@@ -116,30 +138,38 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 fence();  // states that are shown come before packets
             LANES_END
 #endif
-            #plastic if (!lives) begin_queue(desk, t); else
+            #static #late if (!lives) begin_queue(desk, t); else
+            #plastic if (!lives && !BEHIND) begin_queue(desk, t); else
             send(net, desk, posts, block, t, turn, tag);
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS)) {
             EACH_THREAD_DO
-                #static rest_before_drawing();
-                #plastic if (LAG == 0) rest_before_drawing();
+                #prompt rest_before_drawing();
+                #late if (LAG == 0) rest_before_drawing();
                 if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
-        #plastic if (lives) react(net, desk, ring, block, t, turn + 1 < steps && !ending);
+        #plastic if (lives || BEHIND) react(net, desk, ring, block, t, turn + 1 < steps && !ending, steps);
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
-        #plastic const Ring past = ring_before(ring);
+        #late const Ring past = ring_before(ring);
         WARPS_DO(CARRIERS + 1, LISTENERS)
             #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
-            if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
-            else LANES_DO
+            #prompt if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
+            #prompt else LANES_DO
+            #late if (POOLED) {
+            #late     if (turn >= LAG) listen_together(net, desk, rows, past, posts, block, warp, t, tag_before(tag));
+            #late } else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
-                #static if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
-                #plastic if (post.at && turn >= LAG)
-                    #plastic listen(net, desk, rows, past, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag_before(tag));
+                #prompt if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
+                #late if (post.at && turn >= LAG) {
+                    #late const u32 listener = (warp - CARRIERS - 1) * 32 + lane;
+                    #several const u32 from = PUSHES ? listener : heard_block(net, listener);
+                    #one #late const u32 from = listener;
+                    #late listen(net, desk, rows, past, post, block, from, t, tag_before(tag));
+                #late }
             LANES_END
             #plastic if (!LAZY) fence_lanes();
             LANES_MEET;
@@ -154,15 +184,15 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_DO(0, DIRECT ? 0 : CARRIERS)
             if (BY_LANES) {
                 LANES_DO
-                    #static deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
-                    #plastic deliver_by_lanes(net, desk, rows, past, block, warp * 32 + lane, t);
+                    #prompt deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
+                    #late deliver_by_lanes(net, desk, rows, past, block, warp * 32 + lane, t);
                 LANES_END
-            #static } else deliver_rows(net, desk, ring, block, warp, t);
-            #plastic } else deliver_rows(net, desk, past, block, warp, t);
+            #prompt } else deliver_rows(net, desk, ring, block, warp, t);
+            #late } else deliver_rows(net, desk, past, block, warp, t);
         WARPS_END
         EACH_THREAD_DO
-            #static posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
-            #plastic posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
+            #prompt posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
+            #late posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
         BLOCK_MEET;
@@ -178,10 +208,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
-        #static if (desk.stop) break;
+        #several if (desk.stop & LOST) break;
+        #static #prompt if (desk.stop) break;
+        #static #late if (lives && desk.stop) steps = turn;
         #plastic if (lives && desk.stop && (!AHEAD || ending)) steps = turn;
         #plastic ending = desk.stop != 0;
     }
+    #plastic if (net.deferring == TREATED) {
+        #plastic treat_deferred(net, block);
+        #plastic BLOCK_MEET;
+        #plastic begin_deferring(net, block, first);
+    #plastic }
     if (CLUSTER) leave_cluster(CLUSTER);
     THREADS_DO
         if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
@@ -190,8 +227,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
         if (CELLS) store_many(net, many[tid], block, tid);
         if (tid == 0) {
-            #static net.ends[block * 4] = turn;
-            #plastic net.ends[block * 4] = steps;
+            #prompt net.ends[block * 4] = turn;
+            #late net.ends[block * 4] = steps;
             net.ends[block * 4 + 1] = desk.stop;
             net.ends[block * 4 + 2] = desk.recorded;
             for (u32 k = 0; CLOCKED && k < MARKS; ++k) net.clocks[block * MARKS + k] += desk.spent[k];
@@ -216,6 +253,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Ne
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
-    run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
+    #one run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
+    #several run_block(net, net.first_block + blockIdx.x, begin, steps);
 }
 #endif

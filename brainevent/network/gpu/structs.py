@@ -20,28 +20,38 @@ __all__ = [
     "FED",
     "FILLED",
     "GIVEN",
+    "GIVEN_HERE",
     "KEYED",
     "LAID",
     "LINES",
     "LISTED",
+    "LOST",
     "NOBODY",
     "NOT_FINITE",
     "NO_ROOM",
 ]
 __all__ += [
+    "ANEW",
+    "FULL",
+    "GO_ON",
+    "GPU_SHIFT",
+    "HELD",
     "ORDERED",
     "PADDED",
+    "PEER",
     "PLACED",
     "PUSHED",
     "RATED",
     "READ",
     "RECIPE",
+    "RECIPE_OF_PARTS",
     "RECORDED",
     "ROWS",
     "SAMPLE",
     "SHORT",
     "SHOWN",
     "SLOTS",
+    "TREATED",
     "WRITTEN",
     "Extents",
 ]
@@ -59,6 +69,8 @@ __all__ += ["shared_text", "structs_text"]
 PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)  # layouts of rows
 NOBODY = 2**32 - 1  # the row of a neuron without synapses
 NO_ROOM, NOT_FINITE = 1, 2  # why all blocks stop after a step: bits
+LOST = 8  # why blocks on several GPUs stop: a packet did not come
+FULL = 16  # why blocks with plastic synapses do: a list of events is full
 RECORDED, COUNTED, RATED, SHOWN, FED = (1 << bit for bit in range(5))  # flags of a population
 
 _WORD, _LONG, _FLOAT, _SIGNED = np.uint32, np.uint64, np.float32, np.int32
@@ -95,9 +107,9 @@ CARRIED = _struct(
 )
 
 # Synapses of one projection by source neuron, as a plan has them: `owners` blocks have neurons, and each has `share`
-# cells, if rows are those of all blocks. Where the bytes of an array are 0, one number stands for all.
-GIVEN = _struct(
-    "Given",
+# cells, if rows are those of all blocks. Where the bytes of an array are 0, one number stands for all. On one of
+# several GPUs, synapses are those that end in `here` blocks, from `first` on.
+_GIVEN = (
     *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
     *_words("owners share target_bytes weight_bytes delay_bytes"),
     ("weight", _SIGNED),
@@ -105,6 +117,10 @@ GIVEN = _struct(
     ("starts", _to("const u64")),
     *_pointers("const void", "targets weights delays"),
 )
+GIVEN, GIVEN_HERE = _struct("Given", *_GIVEN), _struct("Given", *_GIVEN, *_words("first here"))
+
+# What a GPU has that others write to: packets, lists of spikes, a flag that ends all waiting, and what couplings need.
+PEER = _struct("Peer", ("packets", _to("u64")), *_pointers("u32", "list flag shown met"))
 
 DISTRIBUTION = _struct(
     "Distribution", ("kind", _WORD), *((name, _FLOAT) for name in ("a", "b", "low", "high")), ("span", _WORD)
@@ -116,8 +132,12 @@ DISTRIBUTION = _struct(
 # `loads` of each target: sums of |weight|, nullptr if nothing is to be measured. `totals` are synapses, and weights
 # that rounding changed by more than 2^-9 of their value; `limits` are those of the structure `Limits`; `delayed` is 1
 # for each delay that there is, nullptr if that is not asked for.
-RECIPE = _struct(
-    "Recipe",
+#
+# Of `PAIRS`, sources look at targets in runs: `order` to `limits` are as in `plan/pairs.py`. Functions of both neurons
+# read attributes, (attributes, neurons) by number of the neuron, of a probability, a weight and a delay. `wrong` has,
+# for each of the three, ~ of the first row in which one is not right. Between parts of populations, `source_numbers`
+# and `target_numbers` are the numbers of their neurons, nullptr where these follow each other.
+_RECIPE = (
     *_words("kind rows ends skip by_target number"),
     *_words("key0 key1 delay_key0 delay_key1 source_key0 source_key1"),
     *_words("own_weights own_delays"),
@@ -129,7 +149,14 @@ RECIPE = _struct(
     *_pointers("u32", "counts turns"),
     *_pointers("u64", "loads totals"),
     *_pointers("u32", "limits delayed"),
+    *_words("sources targets"),
+    *_pointers("const u32", "order group begins ends_of_runs"),
+    ("starts", _to("const u64")),
+    *_pointers("const float", "most chance_pre chance_post weight_pre weight_post delay_pre delay_post"),
+    ("wrong", _to("u32")),
 )
+RECIPE = _struct("Recipe", *_RECIPE)
+RECIPE_OF_PARTS = _struct("Recipe", *_RECIPE, *_pointers("const u32", "source_numbers target_numbers"))
 
 # `used` counts the synapses of each source that end in a block: sources x blocks. `rows` are those of kernels of steps.
 # Of plastic synapses, rows have `keys`, of so many bytes and bits; `late` has the row of each delay, nullptr for one.
@@ -168,10 +195,11 @@ LISTED = _struct(
 )
 
 
-# Samples of plastic synapses: of block b, entries starts[b] to starts[b + 1] - 1 are places of synapses and columns.
+# Samples of plastic synapses, of the weight where `state` is 0: of block b, entries starts[b] to starts[b + 1] - 1 are
+# places of synapses and columns.
 SYNAPSE_SAMPLE = _struct(
     "SynapseSample",
-    *_words("every before"),
+    *_words("every before projection state"),
     ("width", _LONG),
     *_pointers("const u32", "values starts columns"),
     ("synapses", _to("const u64")),
@@ -180,9 +208,11 @@ SYNAPSE_SAMPLE = _struct(
 
 _PLASTIC = (
     ("plastic", _to("const u64")),
+    *_words("since deferring"),
     ("synapse_samples", _LONG),
     ("synapse_sample", _to("const SynapseSample")),
 )
+_AMONG = (*_words("first_block own_blocks gpu"), ("patience", _LONG), ("peers", _to("const Peer")))
 
 
 # Lines of keys to be sorted: line k of block b has those from bases[b] + starts[b * (lines + 1) + k] on.
@@ -195,12 +225,13 @@ LINES = _struct(
 )
 
 # Plastic synapses in lines by block and source, of whose keys all follows: places of targets, rows of delays, and
-# weights of a law. `used` counts them by place, and row of delays if `late_places` of them have lines of their own, and
-# block, and `into` says where those lie in `incoming`, with their sources in the bits from `entry_bits` on.
+# weights of a law. Of `all_blocks`, these are `blocks`, from `first` on. `used` counts synapses by place, and row of
+# delays if `late_places` of them have lines of their own, and block, and `into` says where those lie in `incoming`,
+# with their sources in the bits from `entry_bits` on.
 KEYED = _struct(
     "Keyed",
-    *_words("blocks sources places first_number key_bytes turn_bits place_bits target_bytes which_bytes more_bytes"),
-    *_words("entry_bits late_places own_weights by_target key0 key1"),
+    *_words("blocks all_blocks first sources places first_number key_bytes turn_bits place_bits"),
+    *_words("target_bytes which_bytes more_bytes entry_bits late_places own_weights by_target key0 key1"),
     ("law", DISTRIBUTION),
     ("starts", _to("const u32")),
     ("bases", _to("const u64")),
@@ -209,22 +240,33 @@ KEYED = _struct(
     *_pointers("u32", "used into incoming"),
 )
 
-# The synapses of some sources in the order of a state, by way of `room` for the longest row in each block of threads:
-# `values` are copied to `there` or back, or drawn by a law, or their places are written.
-ORDERED = _struct(
-    "Ordered",
-    *_words("first last blocks sources first_number target_bits turn_bits target_bytes which_bytes what key0 key1"),
-    ("law", DISTRIBUTION),
-    ("longest", _LONG),
+# The synapses of a projection that a GPU has, and numbers of theirs.
+HELD = _struct(
+    "Held",
     ("starts", _to("const u32")),
-    *_pointers("const u64", "bases rows"),
+    ("bases", _to("const u64")),
     *_pointers("const void", "targets which"),
     ("values", _to("u32")),
+)
+
+# The synapses of some sources in the order of a state, by way of `room` for the longest row in each block of threads:
+# values are copied to `there` or back, or drawn by a law, or their places are written. Each of the GPUs has
+# `own_blocks`, and is `held`.
+ORDERED = _struct(
+    "Ordered",
+    *_words("first last blocks own_blocks sources first_number target_bits turn_bits target_bytes which_bytes what"),
+    *_words("key0 key1"),
+    ("law", DISTRIBUTION),
+    ("longest", _LONG),
+    ("rows", _to("const u64")),
+    ("held", _to("const Held")),
     ("there", _to("void")),
     ("room", _to("u64")),
 )
 FILLED = _struct("Filled", ("to", _to("u32")), ("count", _LONG), ("word", _WORD))  # words that become the same
 READ, WRITTEN, PLACED, DREW = range(4)  # what is done with them
+GPU_SHIFT = 48  # where the number of the GPU begins in what says where a synapse lies
+GO_ON, ANEW, TREATED = range(3)  # of a launch: deferred calls wait, are forgotten, or are made, without a step
 
 
 def piece_dtype(words: int) -> np.dtype[Any]:
@@ -267,14 +309,19 @@ def common_dtype(most: Extents) -> np.dtype[Any]:
     )
 
 
-def net_dtype(most: Extents, common: int, *, coupled: bool = False, plastic: bool = False) -> np.dtype[Any]:
-    """Return the dtype of `Net` with so much in `common`, and what couplings or plastic synapses need.
+def net_dtype(
+    most: Extents, common: int, *, coupled: bool = False, plastic: bool = False, several: bool = False
+) -> np.dtype[Any]:
+    """Return the dtype of `Net` with so much in `common`, and what couplings, plastic synapses or several GPUs need.
 
     It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
     first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark. Where
     several networks run side by side, `first` is the first step of the launch, `steps` how many it has at most, and
     `networks` how many networks run, from this one on. `shown` are states that couplings read, after even and after odd
     steps, and `met` the number of the last launch that each block has begun: one more than its first step.
+
+    Of several GPUs, this is number `gpu`, with `own_blocks` blocks from `first_block` on; a packet is awaited for so
+    many nanoseconds, `patience`. Addresses of what only these blocks have are those that block 0 would have.
     """
     carried = [("couplings", _to("const u32")), *_pointers("u32", "shown met")] if coupled else []
     return _struct(
@@ -303,6 +350,7 @@ def net_dtype(most: Extents, common: int, *, coupled: bool = False, plastic: boo
         *carried,
         ("common", common_dtype(most), (max(1, common),)),
         *(_PLASTIC if plastic else ()),
+        *(_AMONG if several else ()),
     )
 
 

@@ -16,25 +16,36 @@ from ...scalar.form import Form
 from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.couplings import added_form
 from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM
-from ..plan.loop_arguments import ALL, DISTINCT, GAPS, ONE, REPLACED
+from ..plan.loop_arguments import ALL, DISTINCT, GAPS, GROUPED, ONE, PAIRS, REPLACED
+from ..plan.mapped import MAPPED
 from ..plan.plan import Plan, PopulationPlan
 from .structs import (
+    ANEW,
     CARRIED,
     DISTRIBUTION,
     DREW,
     FILLED,
+    FULL,
     GIVEN,
+    GIVEN_HERE,
+    GO_ON,
+    GPU_SHIFT,
+    HELD,
     KEYED,
     LAID,
     LINES,
     LISTED,
+    LOST,
     ORDERED,
+    PEER,
     PLACED,
     READ,
     RECIPE,
+    RECIPE_OF_PARTS,
     ROWS,
     SAMPLE,
     SYNAPSE_SAMPLE,
+    TREATED,
     WRITTEN,
     Extents,
     common_dtype,
@@ -47,7 +58,10 @@ from .structs import (
 )
 
 __all__ = [
+    "HISTORY",
+    "LATER_BYTES",
     "ON_GPU",
+    "PART",
     "Kind",
     "PlasticText",
     "Structure",
@@ -59,6 +73,9 @@ __all__ = [
 ]
 
 ON_GPU, ON_GPU_PLASTIC = "on_gpu.cu", "on_gpu_plastic.cu"
+HISTORY, PART = 128, 128  # events of a target that are kept; synapses of a part of a spike, at least
+ROOM_LATER, PIECES = 256, 3  # synapses for which a warp makes deferred calls at once; parts of spikes
+LATER_BYTES = 8 * ROOM_LATER + 48  # of shared memory, for each warp
 _HERE = Path(__file__).parent
 _RULES = "#include_rules"
 _STARTS = {2: "short", 4: "int", 8: "long long"}
@@ -162,6 +179,9 @@ class Structure:
     clocked: bool = False
     traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
     beside: bool = False  # several networks run side by side
+    gpus: int = 1
+    far: int = 0  # inboxes of another GPU to which a block sends, if there are several
+    message: int = 0  # units of what a spare block of each GPU tells the others, if blocks do not
     reached: int = 0  # spikes that plastic synapses queue
     lists: int = 0  # of events that plastic synapses need
     table: int = 0  # words of the table of plastic synapses, if that is in shared memory
@@ -176,6 +196,18 @@ class Structure:
     def kept(self) -> int:
         """For how many steps packets are kept: a power of two."""
         return 1 << (2 * self.lag + 1).bit_length()
+
+    @property
+    def _late(self) -> list[str]:
+        """The constants of several GPUs, or of plastic synapses, as lines of C++."""
+        lines = []
+        if self.gpus > 1:
+            among = f"GPUS = {self.gpus}, FAR = {self.far}, MESSAGE = {max(1, self.message)}, LOST = {LOST}"
+            lines += [f"constexpr unsigned {among};", f"constexpr bool COURIER = {str(self.message > 0).lower()};"]
+        if self.reached:
+            plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced};"
+            lines.append(f"constexpr unsigned {plastic}")
+        return [*lines, f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept};"] if lines else []
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -223,10 +255,7 @@ class Structure:
                 "#define COUPLED",
                 f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
             ]
-        if self.reached:
-            lines.append(f"constexpr unsigned REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table};")
-            lines.append(f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept}, FENCED = {self.fenced};")
-        return "\n".join(lines) + "\n"
+        return "\n".join([*lines, *self._late]) + "\n"
 
 
 def _are_graded(kinds: Sequence[Kind]) -> bool:
@@ -245,7 +274,7 @@ def _is_whole(kinds: Sequence[Kind], word: int) -> bool:
 
 def _table(name: str, values: Sequence[int]) -> str:
     """Return a function that returns the values by their number, as a constant where that is one."""
-    found = "".join(f"k == {k} ? {value} : " for k, value in enumerate(values))
+    found = "".join(f"k == {k} ? {int(value)} : " for k, value in enumerate(values))
     return f"BE constexpr u32 {name}(u32 k) {{ return {found}0; }}\n"
 
 
@@ -260,7 +289,9 @@ class PlasticText:
     """The text of the plastic synapses of a network, the forms that it calls, and constants of both.
 
     `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses. Packets are read `lag`
-    steps after theirs, and lists of events released for `fenced` steps at once, a power of two.
+    steps after theirs, and lists of events released for `fenced` steps at once, a power of two. Synapses are `behind`
+    by some steps. Until a launch ends whose lists for deferred calls are full, they take what `spare` steps bring.
+    `told` says of each list of events whether all GPUs read it.
     """
 
     forms: tuple[Form, ...]
@@ -269,6 +300,9 @@ class PlasticText:
     fenced: int
     tell: str
     rules: str
+    behind: int = 0
+    spare: int = 0
+    told: tuple[bool, ...] = ()
 
     @property
     def late(self) -> dict[str, Any]:
@@ -279,14 +313,32 @@ class PlasticText:
     def constants(self) -> str:
         """The flags, and how many warps change synapses, as C++."""
         lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in self.flags.items()]
+        lines += [f"constexpr unsigned LATER_BYTES = {LATER_BYTES}, LATER = DEFERRED ? THREADS / 32 * LATER_BYTES : 0;"]
+        numbers: dict[str, int] = {"GO_ON": GO_ON, "ANEW": ANEW, "TREATED": TREATED, "FULL": FULL}
+        numbers |= {"BEHIND": self.behind, "SPARE": self.spare, "HISTORY": HISTORY, "PART": PART}
+        numbers |= {"ROOM_LATER": ROOM_LATER, "PIECES": PIECES}
+        lines += [f"constexpr unsigned {name} = {value};" for name, value in numbers.items()]
         return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
 
 
-def marked(text: str, *, plastic: bool) -> str:
-    """Return a text without marks: with lines for networks with plastic synapses, or with those for others."""
-    mark, other = ("#plastic ", "#static ") if plastic else ("#static ", "#plastic ")
-    lines = (line for line in text.splitlines(keepends=True) if not line.lstrip().startswith(other))
-    return "".join(line.replace(mark, "", 1) for line in lines)
+def marked(text: str, *, plastic: bool = False, several: bool = False, parts: bool = False) -> str:
+    """Return a text without marks: with lines for networks with plastic synapses or not, on several GPUs or one.
+
+    In both of these packets may be read late. With `parts`, synapses are drawn between parts of populations.
+    """
+    late, between = ("#late ", "#prompt ", plastic or several), ("#parts ", "#whole ", parts)
+    for mark, other, is_so in (("#plastic ", "#static ", plastic), ("#several ", "#one ", several), late, between):
+        kept, dropped = (mark, other) if is_so else (other, mark)
+        lines = (line for line in text.splitlines(keepends=True) if not line.lstrip().startswith(dropped))
+        text = "".join(line.replace(kept, "", 1) for line in lines)
+    return text
+
+
+def words_among(words: str | None) -> str:
+    """Return the words of kernels on several GPUs: memory is ordered for all of them."""
+    if words is not None:
+        return words
+    return read_text(ON_GPU).replace(".gpu.", ".sys.").replace(".gpu;", ".sys;") + read_text("several/on_gpu.cu")
 
 
 def step_text(
@@ -299,14 +351,18 @@ def step_text(
         for number, kind in enumerate(kinds)
         for place, drawn in enumerate(kind.drawn)
     ]
-    has = plastic is not None
+    has, several = plastic is not None, structure.gpus > 1
     rules = "\n".join(
         _params(number, kind) + _take(number, kind) + _update(number, kind, structure, kinds) + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
     most, coupled = extents_of(kinds), structure.couplings > 0
-    common, net = common_dtype(most), net_dtype(most, len(structure.populations), coupled=coupled, plastic=has)
-    structs = [*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, *[SYNAPSE_SAMPLE] * has, net]
+    common, net = (
+        common_dtype(most),
+        net_dtype(most, len(structure.populations), coupled=coupled, plastic=has, several=several),
+    )
+    structs = [*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, *[SYNAPSE_SAMPLE] * has]
+    structs += [*[PEER] * several, net]
     if coupled:
         forms += [added_form("float32", difference=one, name=("state", "difference")[one]) for one in (False, True)]
         rules = _table("shown_word", structure.shown) + read_text("coupling.cu") + rules
@@ -316,35 +372,53 @@ def step_text(
         shared_text(),
         structs_text(*structs),
         read_text("prelude.cu"),
-        read_text(ON_GPU) if words is None else words,
+        words_among(words) if several else read_text(ON_GPU) if words is None else words,
         *([read_text(ON_GPU_PLASTIC)] if has and words is None else []),
         read_text("deliver.cu"),
-        *([read_text("plastic.cu")] if has else []),
+        *([read_text("late.cu")] if has or several else []),
+        *([read_text("several/peers.cu")] if several else []),
+        *([_table("is_told", plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
+        *([read_text("plastic_deferred.cu")] if plastic is not None and plastic.flags["DEFERRED"] else []),
         _table("population_of", structure.cells) + _table("kind_of", structure.populations),
         read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds, events=has) + (plastic.tell if plastic else "")),
         *([plastic.rules] if plastic else []),
         read_text("many.cu"),
         read_text("exchange.cu"),
+        *([read_text("several/push.cu")] if several else []),
+        *([read_text("several/courier.cu")] if several else []),
         read_text("step.cu"),
     ]
-    return marked("\n".join(parts), plastic=has)
+    return marked("\n".join(parts), plastic=has, several=several)
 
 
-def other_text(names: Sequence[str], threads: int, words: str | None = None, forms: Sequence[Form] = ()) -> str:
-    """Return the whole text of other kernels, such as "rows.cu", which call some forms."""
+def other_text(
+    names: Sequence[str],
+    threads: int,
+    words: str | None = None,
+    forms: Sequence[Form] = (),
+    *,
+    several: bool = False,
+    parts: bool = False,
+    own: str = "",
+) -> str:
+    """Return the whole text of other kernels, such as "rows.cu", which call some forms, for one GPU or several.
+
+    `own` are functions that stand before the last of the texts.
+    """
     structs = {
-        "rows.cu": (GIVEN, ROWS, LAID),
+        "rows.cu": (GIVEN_HERE if several else GIVEN, ROWS, LAID),
         "drawn_values.cu": (DISTRIBUTION,),
-        "drawing.cu": (RECIPE,),
-        "plastic_rows.cu": (LINES, KEYED, ORDERED, FILLED),
+        "drawing.cu": (RECIPE_OF_PARTS if parts else RECIPE,),
+        "plastic_rows.cu": (LINES, KEYED, HELD, ORDERED, FILLED),
         "spikes.cu": (LISTED,),
     }
     structs["fill.cu"] = (piece_dtype(threads),)
     kinds = {"REPLACED": REPLACED, "DISTINCT": DISTINCT, "GAPS": GAPS, "ALL": ALL, "ONE": ONE, "UNIFORM": UNIFORM}
-    kinds |= {"READ": READ, "WRITTEN": WRITTEN, "PLACED": PLACED, "DREW": DREW}
+    kinds |= {"PAIRS": PAIRS, "GROUPED": GROUPED, "MAPPED": MAPPED}
+    kinds |= {"GPU_SHIFT": GPU_SHIFT, "READ": READ, "WRITTEN": WRITTEN, "PLACED": PLACED, "DREW": DREW}
     kinds |= {"NORMAL": NORMAL, "LOGNORMAL": LOGNORMAL, "EXPONENTIAL": EXPONENTIAL, "INTEGERS": INTEGERS}
     zeros = dict.fromkeys(("CARRIERS", "LAYOUT", "QUEUE", "LISTENERS"), 0)
-    parts = (
+    texts = (
         shared_text(),
         constants_text(**kinds, **zeros, THREADS=threads),
         "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, DIRECT = false;",
@@ -353,7 +427,8 @@ def other_text(names: Sequence[str], threads: int, words: str | None = None, for
         read_text("prelude.cu"),
         words or read_text(ON_GPU),
     )
-    return marked("\n".join((*parts, *map(read_text, names))), plastic=False)
+    whole = "\n".join((*texts, *map(read_text, names[:-1]), own, read_text(names[-1])))
+    return marked(whole, several=several, parts=parts)
 
 
 def value_of(word: str, dtype: str) -> str:

@@ -131,8 +131,8 @@ def adex(
         NetworkError: A time constant, the capacitance, the leak or the sharpness is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import adex
-        >>> bursting = adex("bursting", 10, current=800.0, reset=-47.2, tau_w=20.0, b=500.0)
+        >>> import brainevent as be
+        >>> bursting = be.models.adex("bursting", 10, current=800.0, reset=-47.2, tau_w=20.0, b=500.0)
         >>> sorted(bursting.state)
         ['exc', 'inh', 'pause', 'v', 'w']
     """

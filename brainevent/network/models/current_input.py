@@ -28,8 +28,8 @@ def current_input(population: Population, *, receptor: str = "input", into: str 
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
-        >>> from brainevent.network.models import current_input, lif_current
-        >>> exc = current_input(lif_current("exc", 10))
+        >>> import brainevent as be
+        >>> exc = be.models.current_input(be.models.lif_current("exc", 10))
         >>> exc.rule.__name__
         'lif_current_rule'
     """
@@ -37,4 +37,4 @@ def current_input(population: Population, *, receptor: str = "input", into: str 
     def amount(s: Any, arriving: Any, p: Any) -> Any:
         return {}, getattr(arriving, receptor)
 
-    return driven(population, amount, into=into, state={}, params={}, like_into=[receptor])
+    return driven(population, amount, into=into, state={}, params={}, like_into=[receptor], kind="current_input")

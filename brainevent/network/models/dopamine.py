@@ -36,8 +36,8 @@ def dopamine(
         NetworkError: tau is not above 0, or the population has a state `dopamine` already.
 
     Examples:
-        >>> from brainevent.network.models import dopamine, lif_current
-        >>> exc = dopamine(lif_current("exc", 10), tau=500.0)
+        >>> import brainevent as be
+        >>> exc = be.models.dopamine(be.models.lif_current("exc", 10), tau=500.0)
         >>> exc.state["dopamine"]
         0.0
     """

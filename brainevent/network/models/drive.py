@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from ...errors import NetworkError, UnknownNameError, did_you_mean
@@ -14,9 +15,30 @@ from ..description.populations import Population
 from ..description.units import unit_of
 from ..description.values import in_unit
 
-__all__ = ["driven", "step_of"]
+__all__ = ["Drive", "driven", "drives_of", "step_of"]
 
 Amount = Callable[..., tuple[Mapping[str, Any], Any]]
+
+_MARK = "_drive"  # of a rule with an amount
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What `driven` added to a rule.
+
+    Attributes:
+        rule: The rule without it.
+        kind: Name of the function that added it, such as "step_current"; nothing if that is not known.
+        into: The parameter or the receptor to which the amount is added.
+        state: Names of the states of the amount.
+        params: Names of its parameters.
+    """
+
+    rule: Callable[..., Any]
+    kind: str
+    into: str
+    state: tuple[str, ...]
+    params: tuple[str, ...]
 
 
 class _Raised:
@@ -52,6 +74,7 @@ def driven(
     params: Mapping[str, Any],
     draws: bool = False,
     like_into: Sequence[str] = (),
+    kind: str = "",
 ) -> Population:
     """Return a population whose rule runs with an amount added to the parameter or the receptor `into`.
 
@@ -64,6 +87,7 @@ def driven(
         params: Parameters of the amount.
         draws: Whether the amount draws random numbers.
         like_into: States, parameters and receptors of the amount that have the unit of `into`.
+        kind: Name of the function that adds it, for `drives_of`.
 
     Returns:
         A population of the same name and size with these states and parameters as well.
@@ -72,9 +96,9 @@ def driven(
         NetworkError: The population has a state or a parameter of such a name, or a quantity has another unit.
 
     Examples:
-        >>> from brainevent.network.models import lif_delta
+        >>> import brainevent as be
         >>> exc = driven(
-        ...     lif_delta("exc", 10),
+        ...     be.models.lif_delta("exc", 10),
         ...     lambda s, arriving, p: ({}, p.more),
         ...     into="current",
         ...     state={},
@@ -83,9 +107,9 @@ def driven(
         >>> exc.params["more"]
         5.0
     """
-    for kind, old, new in (("state", population.state, state), ("parameter", population.params, params)):
+    for what, old, new in (("state", population.state, state), ("parameter", population.params, params)):
         for name in set(old) & set(new):
-            raise NetworkError(f"population {population.name} has a {kind} {name} already; pass another name=")
+            raise NetworkError(f"population {population.name} has a {what} {name} already; pass another name=")
     rule, is_param = population.rule, into in population.params
     inner_draws = len(inspect.signature(rule).parameters) > 3
 
@@ -107,6 +131,7 @@ def driven(
     chosen = with_random if draws or inner_draws else without
     chosen.__name__ = rule.__name__
     marked_like(chosen, rule)
+    setattr(chosen, _MARK, Drive(rule, kind, into, tuple(state), tuple(params)))
     unit = unit_of(population.name, population.units, into)
     for key in like_into:
         in_unit(f"population {population.name}: {key}", {**state, **params}.get(key), unit)  # an error names `into`
@@ -118,6 +143,15 @@ def driven(
         params={**population.params, **params},
         units={**population.units, **units},
     )
+
+
+def drives_of(rule: Callable[..., Any]) -> tuple[Callable[..., Any], list[Drive]]:
+    """Return a rule without what was added to it, and the drives, in the order in which they were added."""
+    drives: list[Drive] = []
+    while (drive := getattr(rule, _MARK, None)) is not None:
+        drives.insert(0, drive)
+        rule = drive.rule
+    return rule, drives
 
 
 def _not_read(population: Population, into: str, arriving: Any) -> NoReturn:

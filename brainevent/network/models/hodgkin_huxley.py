@@ -127,8 +127,8 @@ def hodgkin_huxley(
         NetworkError: A time constant, the capacitance or the leak is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import hodgkin_huxley
-        >>> sorted(hodgkin_huxley("axon", 1, current=1000.0).state)
+        >>> import brainevent as be
+        >>> sorted(be.models.hodgkin_huxley("axon", 1, current=1000.0).state)
         ['exc', 'h', 'inh', 'm', 'n', 'v']
     """
     read = Physical(name, dt)

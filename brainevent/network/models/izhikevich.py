@@ -94,8 +94,8 @@ def izhikevich(
         NetworkError: The time constant is not above 0, or a is negative.
 
     Examples:
-        >>> from brainevent.network.models import izhikevich
-        >>> fast_spiking = izhikevich("inh", 200, a=0.1, d=2.0, current=10.0)
+        >>> import brainevent as be
+        >>> fast_spiking = be.models.izhikevich("inh", 200, a=0.1, d=2.0, current=10.0)
         >>> fast_spiking.params["c"]
         -65.0
     """

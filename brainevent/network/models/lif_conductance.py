@@ -99,8 +99,8 @@ def lif_conductance(
         NetworkError: A time constant is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import lif_conductance
-        >>> lif_conductance("exc", 3200, current=20.0).params["rest_inh"]
+        >>> import brainevent as be
+        >>> be.models.lif_conductance("exc", 3200, current=20.0).params["rest_inh"]
         -80.0
     """
     read = Physical(name, dt)

@@ -81,8 +81,8 @@ def lif_current(
         NetworkError: A time constant or the capacitance is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import lif_current
-        >>> exc = lif_current("exc", 100, current=300.0)
+        >>> import brainevent as be
+        >>> exc = be.models.lif_current("exc", 100, current=300.0)
         >>> exc.params["refractory"], exc.params["decay"].round(4)
         (np.int32(20), np.float64(0.99))
     """

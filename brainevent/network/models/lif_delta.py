@@ -76,8 +76,8 @@ def lif_delta(
         NetworkError: The time constant is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import lif_delta
-        >>> lif_delta("exc", 100, tau=15.0).params["threshold"]
+        >>> import brainevent as be
+        >>> be.models.lif_delta("exc", 100, tau=15.0).params["threshold"]
         20.0
     """
     read = Physical(name, dt)

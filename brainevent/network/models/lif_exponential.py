@@ -83,8 +83,8 @@ def lif_exponential(
         NetworkError: A time constant is not above 0.
 
     Examples:
-        >>> from brainevent.network.models import lif_exponential
-        >>> sorted(lif_exponential("exc", 3200).state)
+        >>> import brainevent as be
+        >>> sorted(be.models.lif_exponential("exc", 3200).state)
         ['exc', 'inh', 'pause', 'v']
     """
     read = Physical(name, dt)

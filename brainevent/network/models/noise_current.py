@@ -45,8 +45,8 @@ def noise_current(
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
-        >>> from brainevent.network.models import lif_current, noise_current
-        >>> exc = noise_current(lif_current("exc", 10), sd=100.0, tau=2.0)
+        >>> import brainevent as be
+        >>> exc = be.models.noise_current(be.models.lif_current("exc", 10), sd=100.0, tau=2.0)
         >>> exc.params["noise_decay"].round(3)
         np.float64(0.951)
     """
@@ -61,5 +61,12 @@ def noise_current(
 
     params = {f"{name}_sd": sd, f"{name}_decay": kept, f"{name}_fresh": np.sqrt(1 - kept**2)}
     return driven(
-        population, amount, into=into, state={name: 0.0}, params=params, draws=True, like_into=[name, f"{name}_sd"]
+        population,
+        amount,
+        into=into,
+        state={name: 0.0},
+        params=params,
+        draws=True,
+        like_into=[name, f"{name}_sd"],
+        kind="noise_current",
     )

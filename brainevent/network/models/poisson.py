@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import NetworkError
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .drive import driven, step_of
 from .physical import Physical, Value
 
@@ -34,6 +35,7 @@ def poisson_source_rule(s: PyTree, arriving: PyTree, p: PyTree, random: PyTree) 
     return s, random.bernoulli(p.chance)
 
 
+@model
 def poisson_source(name: str, size: int, *, rate: Value, dt: Value = 0.1) -> Population:
     """Return neurons that spike at random and independently, and do nothing else.
 
@@ -52,8 +54,8 @@ def poisson_source(name: str, size: int, *, rate: Value, dt: Value = 0.1) -> Pop
         NetworkError: A rate is negative, or above one spike a step.
 
     Examples:
-        >>> from brainevent.network.models import poisson_source
-        >>> poisson_source("inputs", 400, rate=20.0).params["chance"].round(6)
+        >>> import brainevent as be
+        >>> be.models.poisson_source("inputs", 400, rate=20.0).params["chance"].round(6)
         np.float64(0.002)
     """
     read = Physical(name, dt)
@@ -97,8 +99,8 @@ def poisson_drive(
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
-        >>> from brainevent.network.models import lif_current, poisson_drive
-        >>> exc = poisson_drive(lif_current("exc", 10), rate=1600 * 8.0, weight=87.81)
+        >>> import brainevent as be
+        >>> exc = be.models.poisson_drive(be.models.lif_current("exc", 10), rate=1600 * 8.0, weight=87.81)
         >>> exc.params["poisson_mean"].round(6)
         np.float64(1.28)
     """
@@ -109,4 +111,13 @@ def poisson_drive(
         return {}, getattr(p, f"{name}_weight") * random.poisson(getattr(p, f"{name}_mean"))
 
     params = {f"{name}_mean": rate * read.dt / 1000, f"{name}_weight": weight}
-    return driven(population, amount, into=into, state={}, params=params, draws=True, like_into=[f"{name}_weight"])
+    return driven(
+        population,
+        amount,
+        into=into,
+        state={},
+        params=params,
+        draws=True,
+        like_into=[f"{name}_weight"],
+        kind="poisson_drive",
+    )

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value
 
 __all__ = ["MOST_TIMES", "relay", "relay_rule", "spike_input", "spike_source", "spike_source_rule"]
@@ -44,6 +45,7 @@ def spike_source_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, A
     return s.replace(step=s.step + 1), functools.reduce(operator.or_, (s.step == step for step in steps))
 
 
+@model
 def spike_source(name: str, times: Times, *, dt: Value = 0.1) -> Population:
     """Return neurons that spike at given times, of which each has at most 64.
 
@@ -62,8 +64,8 @@ def spike_source(name: str, times: Times, *, dt: Value = 0.1) -> Population:
             than 64.
 
     Examples:
-        >>> from brainevent.network.models import spike_source
-        >>> inputs = spike_source("inputs", [[1.0, 2.5], [4.0], []])
+        >>> import brainevent as be
+        >>> inputs = be.models.spike_source("inputs", [[1.0, 2.5], [4.0], []])
         >>> inputs.size, inputs.params["at0"], inputs.params["at1"]
         (3, array([10, 40, -1], dtype=int32), array([25, -1, -1], dtype=int32))
     """
@@ -99,6 +101,7 @@ def relay_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree, ArrayLik
     return s, arriving.spikes > 0
 
 
+@model
 def relay(name: str, size: int) -> Population:
     """Return neurons that spike in each step in which anything above 0 arrives.
 
@@ -112,8 +115,8 @@ def relay(name: str, size: int) -> Population:
         A population with the receptor "spikes" (a number of spikes).
 
     Examples:
-        >>> from brainevent.network.models import relay
-        >>> relay("inputs", 100).size
+        >>> import brainevent as be
+        >>> be.models.relay("inputs", 100).size
         100
     """
     return Population(name, size, relay_rule, {}, {}, units={"spikes": "1"})
@@ -135,8 +138,8 @@ def spike_input(times: Times, steps: int, *, dt: Value = 0.1, start: int = 0) ->
         NetworkError: A time is negative or beyond 2**31 - 1 steps, or a neuron has two spikes in one step.
 
     Examples:
-        >>> from brainevent.network.models import spike_input
-        >>> spike_input([[0.1], [0.0, 0.2]], 3)
+        >>> import brainevent as be
+        >>> be.models.spike_input([[0.1], [0.0, 0.2]], 3)
         array([[0., 1.],
                [1., 0.],
                [0., 1.]], dtype=float32)

@@ -44,8 +44,8 @@ def step_current(
         UnknownNameError: At build: the rule does not read `into`.
 
     Examples:
-        >>> from brainevent.network.models import lif_current, step_current
-        >>> exc = step_current(lif_current("exc", 10), amplitude=400.0, start=20.0, stop=80.0)
+        >>> import brainevent as be
+        >>> exc = be.models.step_current(be.models.lif_current("exc", 10), amplitude=400.0, start=20.0, stop=80.0)
         >>> exc.params["step_start"], exc.params["step_stop"]
         (np.int32(200), np.int32(800))
     """
@@ -57,4 +57,12 @@ def step_current(
         return {name: step + 1}, jnp.where(on, getattr(p, f"{name}_amplitude"), 0.0)
 
     params = {f"{name}_amplitude": amplitude, f"{name}_start": first, f"{name}_stop": last}
-    return driven(population, amount, into=into, state={name: 0}, params=params, like_into=[f"{name}_amplitude"])
+    return driven(
+        population,
+        amount,
+        into=into,
+        state={name: 0},
+        params=params,
+        like_into=[f"{name}_amplitude"],
+        kind="step_current",
+    )

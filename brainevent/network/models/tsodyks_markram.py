@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population
+from .arguments import model
 from .physical import Physical, Value, decay
 
 __all__ = ["tsodyks_markram", "tsodyks_markram_rule"]
@@ -36,6 +37,7 @@ def tsodyks_markram_rule(s: PyTree, arriving: PyTree, p: PyTree) -> tuple[PyTree
     return s.replace(x=jnp.where(arrived, x - used, x), u=u), {"spike": arrived, "value": used}
 
 
+@model
 def tsodyks_markram(
     name: str,
     size: int,
@@ -71,8 +73,8 @@ def tsodyks_markram(
         NetworkError: tau_recover is not above 0, tau_facilitate is negative, or use is not from 0 to 1.
 
     Examples:
-        >>> from brainevent.network.models import tsodyks_markram
-        >>> terminals = tsodyks_markram("terminals", 100, use=0.4)
+        >>> import brainevent as be
+        >>> terminals = be.models.tsodyks_markram("terminals", 100, use=0.4)
         >>> sorted(terminals.state), terminals.value_range
         (['u', 'x'], (0.0, 1.0))
     """

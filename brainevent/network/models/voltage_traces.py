@@ -65,9 +65,9 @@ def voltage_traces(
             is added.
 
     Examples:
-        >>> from brainevent.network.models import adex, voltage_traces
-        >>> exc = voltage_traces(adex("exc", 10), tau_plus=5.0)
-        >>> sorted(set(exc.state) - set(adex("exc", 10).state))
+        >>> import brainevent as be
+        >>> exc = be.models.voltage_traces(be.models.adex("exc", 10), tau_plus=5.0)
+        >>> sorted(set(exc.state) - set(be.models.adex("exc", 10).state))
         ['above', 'above_minus', 'above_plus', 'peak_steps', 'v_minus', 'v_plus']
     """
     if v not in population.state:

@@ -42,9 +42,9 @@ def watched(
         NetworkError: The population has a state or a parameter of such a name.
 
     Examples:
-        >>> from brainevent.network.models import lif_delta
+        >>> import brainevent as be
         >>> counted = watched(
-        ...     lif_delta("exc", 10),
+        ...     be.models.lif_delta("exc", 10),
         ...     lambda new, spike, arriving, p: ({"count": new.count + spike}, {}),
         ...     state={"count": 0},
         ...     params={},

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from .bundles import bundled
 from .drawing import Description, Measure, placed_synapses
 from .drawn_couplings import coupling_wirings, drawn_couplings
 from .drawn_values import array_of
+from .ends import parts_of
 from .fingerprint import fingerprint, repeats_of
 from .graded import delivered_at_most, reach
 from .keys import DRAWING, checked_seed, key_of
@@ -71,6 +72,7 @@ def build_plan(
     prints: bool = False,
     warn: bool = True,
     measure: Measure | None = None,
+    described: Callable[[str], object] | None = None,
 ) -> Plan:
     """Trace the rules, draw states, parameters and synapses, and return the plan.
 
@@ -85,6 +87,7 @@ def build_plan(
         prints: Whether rules may use `jax.debug.print`, as the reference lets them.
         warn: Whether to warn of weights that are rounded by much; else the plan does, when they are used.
         measure: Draws synapses on a device, and measures them there: the plan then holds what that cannot draw alone.
+        described: Called with the fingerprint of the description before synapses are drawn.
 
     Returns:
         The plan.
@@ -96,9 +99,9 @@ def build_plan(
 
     Examples:
         >>> from brainevent.network.plan.build import build_plan
-        >>> from brainevent.network.description.network import Network, Population
-        >>> cells = Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
-        >>> float(build_plan(Network([cells]), seed=1).populations[0].quanta["syn"])
+        >>> import brainevent as be
+        >>> cells = be.Population("cells", 100, lambda s, arriving, p: (s, arriving.syn > 1))
+        >>> float(build_plan(be.Network([cells]), seed=1).populations[0].quanta["syn"])
         1.0
     """
     seed = checked_seed(seed)
@@ -123,6 +126,8 @@ def build_plan(
     }
     populations = tuple(_population(p, rules[p.name], quanta, network.dt, seed) for p in network.populations)
     named = _fingerprint(populations, [*wirings, *coupled], network, seed, dtype, ruled)
+    if described is not None:
+        described(named)
     sums = _Sums(quanta, given, warn=warn)
     if measure is None:
         synapses = _held(fixed, populations, sums, seed, parts)
@@ -132,7 +137,14 @@ def build_plan(
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest, sums.rounded
     couplings = drawn_couplings(coupled, seed, dtype)
-    return Plan(populations, synapses, network.dt, seed, parts, *how, couplings=couplings, plastic=plastic)
+    ends = _ends_by_name([*wirings, *coupled])
+    return Plan(populations, synapses, network.dt, seed, parts, *how, couplings=couplings, plastic=plastic, ends=ends)
+
+
+def _ends_by_name(wirings: list[Wiring]) -> dict[str, tuple[Any, Any]]:
+    """Return the numbers of sources and targets of those between parts of populations."""
+    found = {wiring.name: parts_of(wiring.projection) for wiring in wirings}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -202,14 +214,16 @@ def _fingerprint(
 ) -> str:
     states = {w.name: w.projection.plasticity.state for w in wirings if w.projection.plasticity is not None}
     plastic = [(name, rules, states[name]) for name, rules in ruled.items()]
-    return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype, *([plastic] if plastic else []))
+    at = {p.name: p.at for p in network.populations if p.at}
+    others = [*([plastic] if plastic else []), *([at] if at else [])]
+    return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype, *others)
 
 
 def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
     """Return the wiring of each projection, all of which end in receptors that are there."""
     named = list(zip(network.projection_names, network.projections, strict=True))
     for name, projection in named:
-        target = projection.target.name
+        target = projection.populations[1].name
         check_receptor(f"projection {name}", target, projection.into, receptors_of(rules[target]))
     return [wiring_of(name, projection, network.dt, round_delays=round_delays) for name, projection in named]
 
@@ -337,7 +351,7 @@ class _Sums:
 
 
 def _receptor(wiring: Wiring) -> Receptor:
-    return wiring.projection.target.name, wiring.projection.into
+    return wiring.projection.populations[1].name, wiring.projection.into
 
 
 def _held(
@@ -346,7 +360,7 @@ def _held(
     """Draw all synapses, those from one population after each other: so they can be bundled."""
     by_source = defaultdict(list)
     for place, wiring in enumerate(wirings):
-        by_source[wiring.projection.source.name].append((place, wiring))
+        by_source[wiring.projection.populations[0].name].append((place, wiring))
     groups = ({place: _drawn(wiring, sums, seed, parts)[0] for place, wiring in group} for group in by_source.values())
     return bundled(populations, parts, groups)
 

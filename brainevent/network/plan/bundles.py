@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..pages import aligned
+from .in_numpy import FEW, merge, runs_of, starts_of, take, write
 from .loop_arguments import Member, Merged
 from .loops import count_runs, count_taken, merge_runs, take_runs
 from .plan import IN_LINE, Plan, PopulationPlan, Source, SynapsePlan, Synapses, part_bounds
@@ -26,6 +28,7 @@ __all__ = ["Bundle", "Bundler", "SumPlaces", "bundled", "bundled_anyhow", "bundl
 _FEW_DELAYS = 4  # a bundle may always have
 _LONG = 4  # entries of a stretch, on average, if it has more
 Array = Any
+Owned = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +100,22 @@ class Bundler:
         sources = self.sizes[about.source]
         merged = Merged(bundle.starts, *_pair(bundle.places, np.uint16, np.int32), *_weights(bundle.weights))
         starts = np.zeros(sources * self.parts + 1, np.int64)
-        edges = even_edges(sources, bundle.places.size)
-        in_threads(_bound(count_taken, bundle.delays.size, merged, lows, highs, starts[1:]), edges)
-        np.cumsum(starts, out=starts)
+        edges, few = even_edges(sources, bundle.places.size), bundle.places.size <= FEW
+        if few:
+            chosen, chosen_delays = take(bundle.delays, merged, lows, highs, starts)
+        else:
+            in_threads(_bound(count_taken, bundle.delays.size, merged, lows, highs, starts[1:]), edges)
+            np.cumsum(starts, out=starts)
         sizes = (about.entries, *(1 if same else about.entries for same in about.same))
         arrays = [aligned((size,), dtype) for size, dtype in zip(sizes, about.dtypes, strict=True)]
         arrays[1][:1], arrays[2][:1] = about.weights[0], about.delays[0]  # if they are the same for all
         own = [a[:0] if same else a for a, same in zip(arrays[1:], about.same, strict=True)]
         shifts = self.places.shifts(about.target, about.receptor)
         member = Member(starts, *_pairs(arrays[0], own[0], own[1]), np.zeros(0, np.int64), shifts)
-        in_threads(_bound(take_runs, bundle.delays, merged, lows, highs, member), edges)
+        if few:
+            write(chosen, chosen_delays, merged, member)
+        else:
+            in_threads(_bound(take_runs, bundle.delays, merged, lows, highs, member), edges)
         ends = about.name, about.source, about.target, about.receptor
         return SynapsePlan(*ends, starts, arrays[0], arrays[1], arrays[2], about.rounding)
 
@@ -122,13 +131,18 @@ class Bundler:
         given = [self._member(one, delays) for one in group]
         edges = even_edges(sources, number)
         starts = aligned((sources * self.parts * delays.size + 1,), np.int64)
-        for member in given:
-            in_threads(_bound(count_runs, delays.size, member, starts[1:]), edges)
-        np.cumsum(starts, out=starts)
         merged = _empty(starts, number, int(self.places.sizes.max()), [one.weights for one in group])
-        cursors = starts[:-1].copy()
-        for member in given:
-            in_threads(_bound(merge_runs, delays.size, member, cursors, merged), edges)
+        if number <= FEW:
+            runs = [runs_of(member, delays.size) for member in given]
+            starts[:] = starts_of(runs, starts.size)
+            merge(given, runs, merged)
+        else:
+            for member in given:
+                in_threads(_bound(count_runs, delays.size, member, starts[1:]), edges)
+            np.cumsum(starts, out=starts)
+            cursors = starts[:-1].copy()
+            for member in given:
+                in_threads(_bound(merge_runs, delays.size, member, cursors, merged), edges)
         places = merged.places if merged.places.size else merged.wide_places
         weights = merged.weights if merged.weights.size else merged.wide_weights
         return Bundle(source, members, delays, starts, places, weights if weights.size else group[0].weights)
@@ -140,13 +154,19 @@ class Bundler:
         return Member(synapses.starts, *arrays, which, self.places.shifts(synapses.target, synapses.receptor))
 
 
-def bundled(populations: Sequence[PopulationPlan], parts: int, groups: Iterable[Mapping[int, SynapsePlan]]) -> Synapses:
+def bundled(
+    populations: Sequence[PopulationPlan],
+    parts: int,
+    groups: Iterable[Mapping[int, SynapsePlan]],
+    owned: Owned = MappingProxyType({}),
+) -> Synapses:
     """Return all synapses, bundled where that is worth it; each group has those from one population, by their places.
 
-    A group is asked for when the one before is bundled, so that its own arrays are no longer needed.
+    A group is asked for when the one before is bundled, so that its own arrays are no longer needed. `owned` are those
+    of `Plan`.
     """
     sizes = {population.name: population.size for population in populations}
-    bundler = Bundler(parts, sizes, sum_places(populations, parts))
+    bundler = Bundler(parts, sizes, sum_places(populations, parts, owned))
     sources: dict[int, Source] = {}
     projections: dict[int, ProjectionPlan] = {}
     for group in groups:
@@ -164,7 +184,7 @@ def bundled_anyhow(plan: Plan) -> Synapses:
     groups: dict[str, dict[int, SynapsePlan]] = defaultdict(dict)
     for place, synapses in enumerate(plan.synapses):
         groups[synapses.source][place] = synapses
-    return bundled(plan.populations, plan.parts, groups.values())
+    return bundled(plan.populations, plan.parts, groups.values(), plan.owned)
 
 
 def bundles_of(synapses: Synapses) -> list[Bundle]:
@@ -245,10 +265,10 @@ class SumPlaces:
         return self.first[population, receptor] - self.bounds[population][:-1]
 
 
-def sum_places(populations: Sequence[PopulationPlan], parts: int) -> SumPlaces:
-    """Return the places of sums: each receptor begins with a line of cache."""
+def sum_places(populations: Sequence[PopulationPlan], parts: int, owned: Owned = MappingProxyType({})) -> SumPlaces:
+    """Return the places of sums: each receptor begins with a line of cache. `owned` are those of `Plan`."""
     first, sizes = {}, np.zeros(parts, np.int64)
-    bounds = {population.name: part_bounds(population.size, parts) for population in populations}
+    bounds = {p.name: part_bounds(p.size, parts, owned.get(p.name)) for p in populations}
     for population in populations:
         own = np.diff(bounds[population.name])
         for receptor in population.quanta:

@@ -6,13 +6,17 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
+from ...spikes.plots import plot_weights
 from .plan import Plan, SynapsePlan, Synapses
 from .projections import ProjectionPlan
+
+if TYPE_CHECKING:
+    from ...bench.plot.draw import Figure
 
 __all__ = ["Connections", "connections", "in_one_part", "one_weight_of", "order_of", "plastic_connections", "span"]
 __all__ += ["weights_of"]
@@ -36,6 +40,7 @@ class Connections:
             does not tell such multiples apart, and in a network of float64. Of a coupling it is no multiple, and of
             plastic synapses the weight itself.
         delays: Delay in milliseconds: float64.
+        shape: Numbers of neurons of the source and of the target population.
     """
 
     name: str
@@ -43,6 +48,7 @@ class Connections:
     targets: Array
     weights: Array
     delays: Array
+    shape: tuple[int, int]
 
     def __len__(self) -> int:
         """Return how many synapses there are."""
@@ -54,6 +60,28 @@ class Connections:
         weights, delays = (span(part.min(), part.max()) for part in (self.weights, self.delays))
         return f"Connections({self.name!r}, {len(self)} synapses, weights {weights}, delays {delays} ms)"
 
+    def plot(self, **options: Any) -> Figure:
+        """Draw the weights, as `plot_weights` does: sources down, targets across.
+
+        Args:
+            **options: What `plot_weights` takes, such as `title="Weights"`.
+
+        Returns:
+            The figure.
+
+        Raises:
+            ImportError: If matplotlib is not installed.
+
+        Examples:
+            >>> import jax.numpy as jnp, brainevent as be
+            >>> cells = be.models.lif_delta("cells", 3)
+            >>> wires = [be.Projection(cells, cells, be.connect.one_to_one(weight=1.0), into="syn")]
+            >>> synapses = be.Network([cells], wires, dt=0.1).build(seed=1).connections("cells->cells.syn")
+            >>> synapses.plot().axes[0].get_ylabel()
+            'source neuron'
+        """
+        return plot_weights(self, **options)
+
 
 def connections(plan: Plan, name: str) -> Connections:
     """Return the synapses of a projection or coupling."""
@@ -61,7 +89,7 @@ def connections(plan: Plan, name: str) -> Connections:
     if (coupling := plan.coupling(name)) is not None:
         delays = np.broadcast_to(np.float64(plan.dt), coupling.entries)
         weights = np.broadcast_to(coupling.weights, coupling.entries) if coupling.entries else coupling.weights[:0]
-        return Connections(name, coupling.sources, coupling.targets, weights, delays)
+        return Connections(name, coupling.sources, coupling.targets, weights, delays, _shape(plan, coupling))
     if name not in names:
         raise NetworkError(
             f"connections: there is no projection{' or coupling' if couplings else ''} {name!r}"
@@ -77,14 +105,20 @@ def connections(plan: Plan, name: str) -> Connections:
     weights, delays = (
         np.broadcast_to(part, entries) if part.size == 1 else part for part in (weights_of(plan, synapses), delays)
     )
-    return Connections(name, sources, targets, weights, delays)
+    return Connections(name, sources, targets, weights, delays, _shape(plan, synapses))
 
 
 def plastic_connections(plan: Plan, name: str, weights: Array) -> Connections:
     """Return the synapses of a plastic projection with their weights of now, which are in this order."""
-    one = plan.plastic_by_name[name].synapses
+    about = plan.plastic_by_name[name]
+    one = about.synapses
+    sources, targets = np.array(one.sources[one.order]), one.targets[one.order].astype(np.int32)
     delays = np.broadcast_to(one.delays, one.entries)[one.order] * plan.dt
-    return Connections(name, np.array(one.sources[one.order]), one.targets[one.order].astype(np.int32), weights, delays)
+    return Connections(name, sources, targets, weights, delays, _shape(plan, about))
+
+
+def _shape(plan: Plan, link: Any) -> tuple[int, int]:
+    return plan.population(link.source).size, plan.population(link.target).size
 
 
 def order_of(plan: Plan, synapses: SynapsePlan) -> Any:

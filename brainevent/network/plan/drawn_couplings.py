@@ -31,9 +31,9 @@ def coupling_wirings(
     """Return the wiring of each coupling by name; given rules, raise unless receptors are there, and states floats."""
     for name, coupling in named if rules is not None else ():
         assert rules is not None
-        target, where = coupling.target.name, f"coupling {name}"
-        check_receptor(where, target, coupling.into, receptors_of(rules[target]))
-        ends = (coupling.source, coupling.target) if coupling.difference else (coupling.source,)
+        (source, target), where = coupling.populations, f"coupling {name}"
+        check_receptor(where, target.name, coupling.into, receptors_of(rules[target.name]))
+        ends = (source, target) if coupling.difference else (source,)
         for population in ends:
             _check_floats(where, population.name, coupling.of, rules[population.name])
     return [carrying(name, coupling, dt) for name, coupling in named]
@@ -66,13 +66,14 @@ def _drawn(wiring: Wiring, seed: int, dtype: str) -> CouplingPlan:
     else:
         quantum = _quantum(wiring)
         synapses: Any = placed_synapses(wiring, quantum, seed, 1).synapses
-        sources = np.repeat(np.arange(wiring.shape[0], dtype=np.int32), np.diff(synapses.starts))
+        sources = np.repeat(np.arange(wiring.whole_shape[0], dtype=np.int32), np.diff(synapses.starts))
         ends = sources, synapses.targets.astype(np.int32)
         drawn = isinstance(wiring.weights, Distribution)
         weights = synapses.weights * np.float64(quantum) if drawn else wiring.weights
     link: Any = wiring.projection
-    names = wiring.name, link.source.name, link.target.name, link.into
-    return CouplingPlan(*names, link.of, link.difference, *ends, weights.astype(dtype), link.target.size)
+    source, target = link.populations
+    names = wiring.name, source.name, target.name, link.into
+    return CouplingPlan(*names, link.of, link.difference, *ends, weights.astype(dtype), target.size)
 
 
 def _quantum(wiring: Wiring) -> Any:

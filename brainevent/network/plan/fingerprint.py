@@ -34,20 +34,34 @@ def fingerprint(populations: Sequence[PopulationPlan], wirings: Sequence[Wiring]
     known: dict[int, bytes] = {}
     for wiring in wirings:
         link = wiring.projection
-        ends: tuple[Any, ...] = (link.source.name, link.target.name, link.into)
+        ends = _ends(wiring)
         if isinstance(link, Coupling):
             ends += (link.of, link.difference)
-        described = {key: getattr(wiring, key) for key in _fields(Wiring) if key != "projection"}
-        _add(digest.update, (ends, described), known)
+        _add(digest.update, (ends, _described(wiring, "projection")), known)
     _add(digest.update, (tuple(populations), others), known)
     return digest.hexdigest()
+
+
+def _ends(wiring: Wiring) -> tuple[Any, ...]:
+    """Return the names of both populations and of the receptor; with the neurons of parts, if synapses are drawn."""
+    source, target = wiring.projection.populations
+    parts = () if wiring.ends is None else (wiring.ends.sources, wiring.ends.targets)
+    return (source.name, target.name, wiring.projection.into, *parts)
 
 
 def content_of(wiring: Wiring) -> bytes:
     """Return a hash of the description of synapses, without names."""
     digest = hashlib.sha256()
-    _add(digest.update, {key: getattr(wiring, key) for key in _fields(Wiring) if key not in ("projection", "name")}, {})
+    _add(digest.update, (_ends(wiring), _described(wiring, "projection", "name")), {})
     return digest.digest()
+
+
+def _described(wiring: Wiring, *left_out: str) -> dict[str, Any]:
+    """Return what decides the synapses of a wiring, by name."""
+    found = {key: getattr(wiring, key) for key in _fields(Wiring) if key not in left_out}
+    if wiring.grouped is not None:
+        found |= {"table": wiring.grouped.table, "by": wiring.grouped.by}
+    return found if wiring.chance is None else {**found, "chance": wiring.chance}
 
 
 @functools.cache
@@ -89,8 +103,7 @@ def repeats_of(wirings: Sequence[Wiring]) -> tuple[tuple[str, ...], ...]:
     """Return the names of projections that differ in nothing but their names, a group for each description."""
     alike = defaultdict(list)
     for wiring in wirings:
-        projection = wiring.projection
-        ends = projection.source.name, projection.target.name, projection.into
+        ends = *(population.name for population in wiring.projection.populations), wiring.projection.into
         shapes = np.shape(wiring.weights), np.shape(wiring.steps)  # () of what is drawn
         alike[*ends, wiring.kind, wiring.number, *shapes].append(wiring)
     groups: list[tuple[str, ...]] = []

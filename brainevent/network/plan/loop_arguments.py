@@ -14,17 +14,21 @@ __all__ = [
     "ALL",
     "DISTINCT",
     "GAPS",
+    "GROUPED",
     "ONE",
+    "PAIRS",
     "REPLACED",
     "Entries",
+    "Looked",
     "Member",
     "Merged",
     "Recipe",
     "Scratch",
+    "Sight",
     "scratch_for",
 ]
 
-REPLACED, DISTINCT, GAPS, ALL, ONE = range(5)  # how the ends of a row are drawn
+REPLACED, DISTINCT, GAPS, ALL, ONE, PAIRS, GROUPED = range(7)  # how the ends of a row are drawn
 _BLOCK = 64  # words that are drawn at a time where their number is not known
 
 
@@ -34,11 +38,39 @@ class Recipe(NamedTuple):
     kind: int
     ends: int  # neurons at the other end
     skip: int  # 1 leaves a neuron's synapse to itself out
+    own: Any  # int64 (rows,), the end that this is, `ends` for none; or (0,), the end of the row's number
     scale: Any  # of gaps, float32
     keys: Any  # uint32 (2, 2): of ends and weights, and of delays
     weights: Any  # float32 (6,), a law in quanta, or (0,)
     delays: Any  # likewise, in steps
     floats: int  # 1 if weights are no whole numbers but the bits of float32
+    group: Any  # int32 (rows,), the row of the table that is that of a row, or (0,)
+    table: Any  # int64 (groups of rows, groups of ends), how many ends are of each group
+    order: Any  # int32, ends group by group
+    begins: Any  # int64 (groups of ends + 1,), where they begin in the order
+
+
+class Looked(NamedTuple):
+    """Pairs of neurons that are looked at: as in `Pairs`, with the key of their random numbers."""
+
+    key: Any  # uint32 (2,)
+    skip: int  # 1 leaves a neuron's synapse to itself out
+    pre: Any  # float32 (attributes, sources)
+    post: Any  # float32 (attributes, targets)
+    order: Any  # int32 (targets,)
+    group: Any  # int32 (sources,)
+    starts: Any  # int64
+    begins: Any  # int32
+    ends: Any  # int32
+    limits: Any  # float32
+
+
+class Sight(NamedTuple):
+    """Room for the pairs that are looked at at a time."""
+
+    units: Any  # float32
+    marks: Any  # uint8
+    places: Any  # int32
 
 
 class Scratch(NamedTuple):
@@ -81,8 +113,13 @@ def scratch_for(room: int, ends: int) -> Scratch:
 
 
 class Entries(NamedTuple):
-    """The arrays to fill: of each pair, one is empty, and both are where all entries have one value."""
+    """The arrays to fill: of each pair, one is empty, and both are where all entries have one value.
 
+    They begin with the first entry of a row, and those that are before it are in no array.
+    """
+
+    row: int
+    before: int
     starts: Any  # of rows and parts, int64
     bounds: Any  # where each part ends, int64 (parts,)
     largest: Any  # target and delay, int64 (2,)

@@ -6,14 +6,17 @@ The loops themselves are in `on_cpu_*.py`, which are imported only when one is c
 
 from __future__ import annotations
 
+import functools
 import importlib
 
 from ...backends.numba.loops import Loop
+from ...scalar.numba_text import numba_text
+from ...scalar.pair import TracedPair
 from ..native import sources
 
 __all__ = ["count_drawn", "count_ends", "count_ends_at", "count_gaps", "count_runs", "count_taken", "draw_rows"]
 __all__ += ["draw_words", "index_targets", "merge_parts", "merge_runs", "place_listed", "place_rows", "sort_rows"]
-__all__ += ["take_runs", "values_of"]
+__all__ += ["draw_pairs", "find_pairs", "map_pairs", "take_runs", "values_of"]
 
 
 def _loop(room: str, name: str) -> Loop:
@@ -28,3 +31,23 @@ count_runs, merge_runs = _loop("on_cpu_bundles", "count_runs"), _loop("on_cpu_bu
 count_ends_at, index_targets = _loop("on_cpu_index", "count_ends_at"), _loop("on_cpu_index", "index_targets")
 merge_parts = _loop("on_cpu_index", "merge_parts")
 count_taken, take_runs = _loop("on_cpu_bundles", "count_taken"), _loop("on_cpu_bundles", "take_runs")
+draw_pairs = _loop("on_cpu_pairs", "draw_pairs")
+
+
+def _of_pair(made: str, pair: TracedPair) -> Loop:
+    def make() -> object:
+        return getattr(importlib.import_module(f"{__package__}.on_cpu_pairs"), made)(pair)
+
+    return Loop(f"network_{made}", make, lambda: f"{sources()} {pair.names} {numba_text([pair.form])}")
+
+
+@functools.lru_cache(256)
+def find_pairs(pair: TracedPair) -> Loop:
+    """Return the loop that finds the targets of sources, by a probability."""
+    return _of_pair("finding", pair)
+
+
+@functools.lru_cache(256)
+def map_pairs(pair: TracedPair) -> Loop:
+    """Return the loop that computes values of synapses."""
+    return _of_pair("mapping", pair)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights as a matrix (sources, targets), whose elements without a synapse are zero, in place of one for each synapse.
 
-A matrix that JAX traces may have other numbers there: then all weights are NaN.
+Of synapses between parts of populations, rows and columns are the neurons of the parts, in their order. A matrix that
+JAX traces may have other numbers where there is no synapse: then all weights are NaN.
 """
 
 from __future__ import annotations
@@ -25,7 +26,25 @@ _WRITTEN = "zeros of a matrix in a description are not synapses: connect.all_to_
 
 
 def _shape(plan: Plan, about: Link) -> tuple[int, int]:
-    return plan.population(about.source).size, plan.population(about.target).size
+    """Return how many sources and targets a matrix has: of parts of populations, only their neurons."""
+    sizes = plan.population(about.source).size, plan.population(about.target).size
+    sources, targets = (
+        size if numbers is None else numbers.size
+        for size, numbers in zip(sizes, plan.ends.get(about.name, (None, None)), strict=True)
+    )
+    return sources, targets
+
+
+def _in_parts(plan: Plan, about: Link, *given: Array) -> list[Array]:
+    """Return numbers of sources and of targets in their populations as rows and columns of a matrix."""
+    found = []
+    ends = zip((about.source, about.target), plan.ends.get(about.name, (None, None)), given, strict=True)
+    for name, numbers, whole in ends:
+        places = np.arange(plan.population(name).size)
+        if numbers is not None:
+            places[numbers] = np.arange(numbers.size)
+        found.append(whole if numbers is None else places[whole])
+    return found
 
 
 def shapes_of_weights(plan: Plan, about: Link, found: tuple[int, ...]) -> str:
@@ -71,9 +90,11 @@ def _places(where: str, plan: Plan, about: Link) -> Array:
     if isinstance(about, ProjectionPlan):
         synapses = plan.synapses[plan.place(about.name)]
         starts = synapses.starts[:: plan.parts].astype(np.int64)
-        places = np.repeat(np.arange(starts.size - 1), np.diff(starts)) * targets + synapses.targets
+        rows, columns = np.repeat(np.arange(starts.size - 1), np.diff(starts)), synapses.targets
     else:
-        places = about.sources.astype(np.int64) * targets + about.targets
+        rows, columns = about.sources.astype(np.int64), about.targets
+    rows, columns = _in_parts(plan, about, rows, columns)
+    places = rows * targets + columns
     ordered = np.sort(places)
     if (same := ordered[1:] == ordered[:-1]).any():
         twice = int(ordered[1:][same][0])

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .on_cpu_rows import draw_row
+from .on_cpu_rows import draw_row, number_of
 from .on_cpu_values import called, inlined, loop
 
-__all__ = ["draw_rows", "place_listed", "place_rows", "sort_rows"]
+__all__ = ["copy_row", "draw_rows", "finish_row", "place_listed", "place_rows", "sort_rows"]
 
 _FEW = 24  # entries that are sorted by insertion
 _MANY = 1024  # entries that are sorted by larger digits
@@ -119,8 +119,16 @@ def _load(count: int, start: int, values: Any, narrow: Any, wide: Any) -> None:
             values[i] = wide[start + i]
 
 
+@inlined
+def copy_row(count: int, start: int, scratch: Any, entries: Any) -> None:
+    """Write a row that is in scratch from `start` on."""
+    _copy(count, start, scratch.ends, entries.targets, entries.wide_targets)
+    _copy(count, start, scratch.weights, entries.weights, entries.wide_weights)
+    _copy(count, start, scratch.delays, entries.delays, entries.wide_delays)
+
+
 @called
-def _finish(row: int, count: int, start: int, scratch: Any, entries: Any, loads: Any) -> None:
+def finish_row(row: int, count: int, start: int, scratch: Any, entries: Any, loads: Any) -> None:
     """Sort a row that is in scratch, and write it from `start` on; add what it may send to each target."""
     bounds, keys, values = entries.bounds, scratch.keys, scratch.values
     delay_bits = _bit_length(entries.largest[1])
@@ -134,12 +142,10 @@ def _finish(row: int, count: int, start: int, scratch: Any, entries: Any, loads:
     else:
         now = _sort(count, bits, scratch, scratch.more_counters, np.int64(11))
     _unpack(count, scratch, now, delay_bits, loads)
-    _copy(count, start, scratch.ends, entries.targets, entries.wide_targets)
-    _copy(count, start, scratch.weights, entries.weights, entries.wide_weights)
-    _copy(count, start, scratch.delays, entries.delays, entries.wide_delays)
+    copy_row(count, start, scratch, entries)
     end, parts = 0, bounds.size
     for part in range(parts):
-        entries.starts[row * parts + part] = start + end
+        entries.starts[(row - entries.row) * parts + part] = start + end
         while end < count and keys[now, end] >> np.uint64(_TARGET_BITS + delay_bits) == np.uint64(part):
             end += 1
 
@@ -157,13 +163,13 @@ def _put(at: int, value: Any, narrow: Any, wide: Any) -> None:
 def draw_rows(first: int, last: int, drawn: Any, rows: Any, scratch: Any, entries: Any, loads: Any) -> int:
     """Draw the rows of some sources, and write them in order; return how many weights are off by rounding.
 
-    Row i has the entries rows[i] to rows[i + 1] - 1.
+    Row i has the entries rows[i] to rows[i + 1] - 1 of all.
     """
     off = 0
     for row in range(first, last):
         count = rows[row + 1] - rows[row]
         off += draw_row(drawn, row, count, scratch)
-        _finish(row, count, rows[row], scratch, entries, loads)
+        finish_row(row, count, rows[row] - entries.before, scratch, entries, loads)
     return off
 
 
@@ -172,9 +178,10 @@ def place_rows(first: int, last: int, drawn: Any, count: int, places: Any, scrat
     """Draw the rows of some targets, and write each entry at the next place of its source; return how many are off."""
     off, targets = 0, scratch.values[0]
     for row in range(first, last):
-        off += draw_row(drawn, row, count, scratch)
+        own = number_of(drawn, row, count)
+        off += draw_row(drawn, row, own, scratch)
         targets[:] = row
-        _place(scratch.ends, targets, scratch.weights, scratch.delays, places, entries)
+        _place(scratch.ends[:own], targets, scratch.weights, scratch.delays, places, entries)
     return off
 
 
@@ -207,4 +214,4 @@ def sort_rows(first: int, last: int, rows: Any, scratch: Any, entries: Any, load
         _load(count, start, scratch.ends, entries.targets, entries.wide_targets)
         _load(count, start, scratch.weights, entries.weights, entries.wide_weights)
         _load(count, start, scratch.delays, entries.delays, entries.wide_delays)
-        _finish(row, count, start, scratch, entries, loads)
+        finish_row(row, count, start, scratch, entries, loads)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.numba import inner
 from ...backends.numba.floats import HARDWARE_FLUSHES
+from ...backends.numba.inner import inner
 from ...scalar.on_numba import compiled_forms
 from ...scalar.samplers import sampler_forms
 from .distribution import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM
 
-__all__ = ["F", "I", "U", "below", "called", "gap", "inlined", "loop", "values_into", "words_into"]
+__all__ = ["F", "I", "U", "below", "called", "clipped", "gap", "inlined", "loop", "threefry", "values_into"]
+__all__ += ["words_into"]
 
 U, I, F = np.uint32, np.int32, np.float32  # noqa: E741 - short, as they are around every operation
 

@@ -38,15 +38,17 @@ _LARGE = 256  # neurons
 Array = Any
 
 
-def part_bounds(size: int, parts: int) -> Array:
+def part_bounds(size: int, parts: int, owned: tuple[int, int] | None = None) -> Array:
     """Return where the parts of a population begin and end: part p has neurons bounds[p] to bounds[p + 1] - 1.
 
-    Large parts begin with a line of cache: two threads then never write the same one.
+    Large parts begin with a line of cache: two threads then never write the same one. If neurons are `owned`, from the
+    first number to before the second, the parts are those of these neurons.
     """
-    bounds = np.arange(parts + 1, dtype=np.int64) * size // parts
-    if size >= _LARGE * parts:
+    low, high = (0, size) if owned is None else owned
+    bounds = np.arange(parts + 1, dtype=np.int64) * (high - low) // parts
+    if high - low >= _LARGE * parts:
         bounds[1:-1] &= -IN_LINE
-    return bounds
+    return bounds + low
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +184,10 @@ class Plan:
     but for their names. `loads` are the largest sums of what is delivered to a neuron that are known, in quanta, by
     population and receptor (`largest_load` adds up the others). `rounded` are warnings of weights that were rounded by
     much, by projection, for when they are used: `warn_of_rounding`. `synapses` are those with fixed weights, `plastic`
-    those that change, and `couplings` carry states.
+    those that change, and `couplings` carry states. `ends` are numbers of sources and targets, None for all neurons, of
+    projections and couplings between parts of populations, by their names. `owned` are the neurons of each population
+    that have parts, in the plan of one of several processes: from the first number to before the second; without them,
+    all are.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -199,6 +204,8 @@ class Plan:
     rounded: Mapping[str, str] = field(default_factory=dict)
     plastic: tuple[PlasticPlan, ...] = ()
     couplings: tuple[CouplingPlan, ...] = ()
+    ends: Mapping[str, tuple[Array | None, Array | None]] = field(default_factory=dict)
+    owned: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""
@@ -236,6 +243,10 @@ class Plan:
     def population(self, name: str) -> PopulationPlan:
         """Return the population of a name."""
         return next(population for population in self.populations if population.name == name)
+
+    def bounds(self, population: str) -> Array:
+        """Return where the parts of a population begin and end, as `part_bounds` does."""
+        return part_bounds(self.population(population).size, self.parts, self.owned.get(population))
 
     def reach(self, source: str, least: int) -> float:
         """Return by which factor synapses deliver more than their |weights|, of which the smallest is given."""

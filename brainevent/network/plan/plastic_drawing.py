@@ -58,7 +58,7 @@ def check_plastic(wiring: Wiring, rules: PlasticRules) -> None:
         )
     if not wiring.expected:
         return
-    target = wiring.projection.target
+    target = wiring.projection.populations[1]
     check_sign(f"{where}: plasticity: weights", target.rule, target.name, wiring.projection.into, low, high)
     first, last = wiring.weight_bounds
     near = 1e-6 * max(abs(low), abs(high))  # bounds are rounded to float32, the ends of a law are not
@@ -87,10 +87,10 @@ def plan_with(
     dtype: str,
 ) -> PlasticPlan:
     """Return the plan of a projection with these delays, numbers of synapses by target, and synapses."""
-    projection = wiring.projection
-    ends = wiring.name, projection.source.name, projection.target.name, projection.into
+    source, target = wiring.projection.populations
+    ends = wiring.name, source.name, target.name, wiring.projection.into
     largest_sum, entries = bounded(wiring, rules).largest_sum, int(degrees.sum())
-    return PlasticPlan(*ends, rules, wiring.shape, parts, largest_sum, entries, distinct, degrees, dtype, of)
+    return PlasticPlan(*ends, rules, wiring.whole_shape, parts, largest_sum, entries, distinct, degrees, dtype, of)
 
 
 def drawn_plastic(wiring: Wiring, rules: PlasticRules, seed: int, parts: int, dtype: str) -> PlasticSynapses:
@@ -102,7 +102,7 @@ def drawn_plastic(wiring: Wiring, rules: PlasticRules, seed: int, parts: int, dt
         synapses.delays,
         _within(weights, rules.bounds, np.dtype(dtype)),
         {},
-        wiring.shape,
+        wiring.whole_shape,
         parts,
     )
     assert wiring.projection.plasticity is not None

@@ -83,7 +83,7 @@ def plastic_rules(
     """Return the rules of a projection as forms; raise for what they read and does not exist."""
     given = projection.plasticity
     assert given is not None
-    where, source, target = f"projection {name}", projection.source, projection.target
+    where, (source, target) = f"projection {name}", projection.populations
     states = {end: {one.text[2:]: one.dtype for one in rules[end].states} for end in (source.name, target.name)}
     dtypes = _carried(where, given, source.name, states[source.name])
     for key in given.post:
@@ -173,7 +173,7 @@ def _fitting(where: str, number: float, dtype: Any) -> Any:
 
 def _bounds(where: str, projection: Projection, dtype: str) -> tuple[float, float]:
     """Return the smallest and the largest weight, as the dtype holds them."""
-    given, target = projection.plasticity, projection.target
+    given, target = projection.plasticity, projection.populations[1]
     unit = unit_of(target.name, target.units, projection.into)
     numbers = {key: plain(f"{where}: plasticity {key}", getattr(given, key), unit) for key in ("low", "high")}
     low, high = (

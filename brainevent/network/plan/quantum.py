@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
+from ..description.populations import whole_name
 from ..description.units import array_in
 from .distribution import INTEGERS, Distribution
 from .graded import finer_quantum, largest_value
@@ -92,7 +93,10 @@ def given_quanta(
     labels = {".".join(receptor): receptor for receptor in groups}
     numbers = quantum if isinstance(quantum, Mapping) else dict.fromkeys(labels, quantum)
     found = {}
-    for label, given in numbers.items():
+    for key, given in numbers.items():
+        label = key
+        if isinstance(key, tuple) and len(key) == 2:  # a population itself, and a receptor
+            label = f"{whole_name('build: quantum', key[0], 'a quantum is that')}.{key[1]}"
         if label not in labels:
             raise NetworkError(
                 f"build: quantum: there is no receptor {label!r}{did_you_mean(str(label), labels)}; "

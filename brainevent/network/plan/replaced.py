@@ -220,7 +220,7 @@ class Weights:
         check_weights(where, weights.reshape(()) if weights.size == 1 else weights)
         if wiring is not None:
             ends = float(weights.min(initial=np.inf)), float(weights.max(initial=-np.inf))
-            rule = wiring.projection.target.rule
+            rule = wiring.projection.populations[1].rule
             if about.entries:
                 check_sign(where, rule, about.target, about.receptor, *ends)
             if weights.size == 1:

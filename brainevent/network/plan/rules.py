@@ -155,12 +155,12 @@ def check_names(population: Population, rule: TracedRule, dt: float) -> None:
                 f"{did_you_mean(name, used)}; leave it out, or read s.{name}; the rule uses {', '.join(used) or 'none'}"
             )
     receptors = [name.text[2:] for name in rule.arriving]
-    there = [*population.state, *population.params, *receptors]
+    there = [*population.state, *population.params, *receptors, *population.at]
     for name in population.units:
         if name not in there:
             raise NetworkError(
-                f"{where}: units has {name!r}, which is no state, parameter or receptor{did_you_mean(name, there)}; "
-                f"there are {', '.join(there) or 'none'}"
+                f"{where}: units has {name!r}, which is no state, parameter, receptor or attribute"
+                f"{did_you_mean(name, there)}; there are {', '.join(there) or 'none'}"
             )
 
 

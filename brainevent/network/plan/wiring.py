@@ -7,7 +7,7 @@ Matrices of ours, of SciPy, and dense arrays of shape (sources, targets) become 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,18 @@ from ...errors import NetworkError
 from ...event.matrices.base import DataRepresentation
 from ...event.matrices.dense import Dense
 from ...event.operands import is_scipy
+from ...scalar.pair import TracedPair
 from ..description.conductances import check_sign
 from ..description.connect import Connect
 from ..description.coupling import Coupling
-from ..description.populations import Projection
+from ..description.populations import Population, Projection
 from ..description.units import array_in, unit_of, weights_unit
 from ..description.values import Values, in_unit
-from .delays import steps_of
+from .delays import LARGEST_DELAY, steps_of
 from .distribution import Distribution
+from .ends import Ends, check_neurons, ends_of, parts_of
+from .grouped import Grouped, grouped_of
+from .mapped import Mapped, mapped, range_over, traced
 
 __all__ = ["Listed", "Wiring", "carrying", "check_weights", "is_drawn", "listed", "wiring_of"]
 
@@ -38,7 +42,11 @@ class Wiring:
 
     `kind` is a name of `connect.py`, where `prob` is without multapses, or "listed"; `number` belongs to it. `weights`
     is float64 (1,) or (synapses,), or the law by which they are drawn; `steps` is int64 () or (synapses,), or a law.
-    `skip` says that neurons do not connect to themselves, though source and target are one population.
+    `skip` says that neurons do not connect to themselves, though source and target are one population. `chance` is the
+    probability of each pair, if that is a function of both neurons: then `kind` is "pairs", and `number` is the largest
+    that it may be. Of synapses that are drawn between groups of neurons, `grouped` says how many there are, and
+    `number` is the largest number into a neuron. `ends` are the neurons between which synapses are drawn, where these
+    are parts of populations; synapses of a list have the numbers of the populations.
     """
 
     name: str
@@ -50,23 +58,40 @@ class Wiring:
     weights: Any
     steps: Any
     listed: Listed | None = None
+    ends: Ends | None = field(default=None, compare=False)
+    chance: TracedPair | None = field(default=None, compare=False)  # `fingerprint.py` adds it where there is one
+    grouped: Grouped | None = field(default=None, compare=False)  # likewise
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many sources and targets there are."""
-        return self.projection.source.size, self.projection.target.size
+        """How many sources and targets there are, between which synapses are drawn."""
+        return self.whole_shape if self.ends is None else self.ends.drawn_shape
+
+    @property
+    def whole_shape(self) -> tuple[int, int]:
+        """How many neurons the populations of source and target have."""
+        source, target = self.projection.populations
+        return source.size, target.size
+
+    @property
+    def own(self) -> Array | None:
+        """Which end each row leaves out, if that is not the one of its number."""
+        return None if self.ends is None else self.ends.own
 
     @property
     def value_range(self) -> tuple[float, float] | None:
         """Between which the values of spikes are; None if they have none."""
-        return self.projection.source.value_range
+        return self.projection.populations[0].value_range
 
     @property
     def expected(self) -> float:
         """How many synapses there are; of those that are drawn with a probability, the mean."""
+        if self.grouped is not None:
+            return float(self.grouped.total)
         sources, targets = self.shape
-        pairs = sources * (targets - self.skip)
+        pairs = sources * targets - (sources * self.skip if self.ends is None or self.own is None else self.ends.shared)
         kinds = {"in_degree": targets * self.number, "out_degree": sources * self.number, "prob": pairs * self.number}
+        kinds |= {"pairs": pairs * self.number}
         kinds |= {"all_to_all": pairs, "one_to_one": sources}
         return kinds.get(self.kind, self.number)
 
@@ -93,6 +118,7 @@ class Wiring:
         mean = {
             "total": number / targets,
             "prob": number * sources,
+            "pairs": number * sources,
             "out_degree": number * sources / targets,
         }.get(self.kind)
         if mean is None:
@@ -104,6 +130,8 @@ def is_drawn(projection: Projection | Coupling) -> bool:
     """Say whether which synapses there are, their weights, delays or states are drawn at random."""
     connect = projection.connect
     states = {} if projection.plasticity is None else projection.plasticity.state
+    if any(isinstance(value, Values) for population in projection.populations for value in population.at.values()):
+        return True
     if isinstance(projection.delay, Values) or any(isinstance(value, Values) for value in states.values()):
         return True
     return isinstance(connect, Connect) and (connect.kind not in _GIVEN or isinstance(connect.weight, Values))
@@ -111,18 +139,18 @@ def is_drawn(projection: Projection | Coupling) -> bool:
 
 def wiring_of(name: str, projection: Projection, dt: float, *, round_delays: bool = False) -> Wiring:
     """Return the wiring of a projection."""
-    unit = unit_of(projection.target.name, projection.target.units, projection.into)
+    target = projection.populations[1]
+    unit = unit_of(target.name, target.units, projection.into)
     wiring = _wiring_of(f"projection {name}", name, projection, dt, unit, round_delays)
     if wiring.expected:
         low, high = wiring.weight_bounds
-        target = projection.target
         check_sign(f"projection {name}: weight", target.rule, target.name, projection.into, low, high)
     return wiring
 
 
 def carrying(name: str, coupling: Coupling, dt: float) -> Wiring:
     """Return the wiring of a coupling, all of whose synapses have a delay of one step."""
-    ends = ((coupling.source, coupling.of), (coupling.target, coupling.into))
+    ends = zip(coupling.populations, (coupling.of, coupling.into), strict=True)
     unit = weights_unit(*(unit_of(population.name, population.units, key) for population, key in ends))
     return _wiring_of(f"coupling {name}", name, coupling, dt, unit, round_delays=False)
 
@@ -130,12 +158,21 @@ def carrying(name: str, coupling: Coupling, dt: float) -> Wiring:
 def _wiring_of(
     where: str, name: str, projection: Projection | Coupling, dt: float, unit: Any, round_delays: bool
 ) -> Wiring:
-    steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
+    populations = projection.populations
+    if callable(projection.delay):
+        steps: Any = _delays(f"{where}: delay", projection.delay, populations, dt)
+    else:
+        steps = steps_of(f"{where}: delay", projection.delay, dt, round_delays=round_delays)
     connect, shape = projection.connect, (projection.source.size, projection.target.size)
     if not isinstance(connect, Connect):
         return _listed(where, name, projection, listed(f"{where}: matrix", connect, shape, unit), steps)
-    _check_connect(where, connect, shape, same=projection.source is projection.target)
-    if connect.kind in ("all_to_all", "one_to_one") and not isinstance(connect.weight, Values):
+    if not check_neurons(where, projection, connect):
+        return _listed(where, name, projection, _none(shape), steps)
+    ends, skip = ends_of(where, projection, connect)
+    grouped = None if connect.by is None else grouped_of(where, connect, populations, ends)
+    if grouped is None:
+        _check_connect(where, connect, shape, skip, ends)
+    if connect.kind in ("all_to_all", "one_to_one") and not _by_law(connect.weight):
         array = array_in(f"{where}: weight", connect.weight, unit)
         if array.ndim or np.ndim(steps) or _has_arrays(projection):
             return _listed(where, name, projection, _written_out(where, connect, array, shape, projection), steps)
@@ -144,12 +181,35 @@ def _wiring_of(
             f"{where}: delay has the shape {np.shape(steps)}, but synapses are drawn; pass one delay, or values such "
             "as normal(1.5, 0.75)"
         )
-    skip = not connect.self_connections and projection.source is projection.target
-    kind, number = connect.kind, connect.number
+    kind, number, chance = connect.kind, connect.number if grouped is None else grouped.most, None
+    if callable(number):
+        chance = traced(f"{where}: the probability", number, *populations)
+        low, high = range_over(chance, *populations)
+        kind, number = "pairs", high if low >= 0 and high <= 1 else 1.0
     if kind == "prob" and connect.replace:
         kind, number = "total", _multapses(number, shape[0] * (shape[1] - skip))
-    weights = _weights(where, connect.weight, unit)
-    return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps)
+    if callable(connect.weight):
+        weights: Any = mapped(f"{where}: weight", connect.weight, *populations)
+        _check_law(where, weights)
+    else:
+        weights = _weights(where, connect.weight, unit)
+    return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps, None, ends, chance, grouped)
+
+
+def _delays(where: str, function: Any, ends: tuple[Population, Population], dt: float) -> Mapped:
+    """Return the law of delays that a function gives in ms, in steps; each is checked when it is computed."""
+    law = mapped(where, function, *ends)
+    if law.b < 0 or law.a > LARGEST_DELAY * dt:
+        raise NetworkError(
+            f"{where}: values are from {law.a:g} to {law.b:g} ms; pass values from 0 to {LARGEST_DELAY * dt:g} ms, "
+            f"which are up to {LARGEST_DELAY} steps"
+        )
+    return law.scaled(1 / dt)
+
+
+def _by_law(value: Any) -> bool:
+    """Say whether values are drawn, or those of a function."""
+    return isinstance(value, Values) or callable(value)
 
 
 def _has_arrays(projection: Projection | Coupling) -> bool:
@@ -162,14 +222,15 @@ def _listed(where: str, name: str, projection: Projection | Coupling, found: Lis
     check_weights(f"{where}: weight", found.weights)
     if np.ndim(steps):
         steps = found.of_each(f"{where}: delay", steps)
+    if (parts := parts_of(projection)) is not None:
+        found = found.between(*parts)
     return Wiring(name, projection, "listed", found.sources.size, False, False, found.weights, steps, found)
 
 
 def _weights(where: str, weight: Any, unit: Any) -> Array | Distribution:
     weight = in_unit(f"{where}: weight", weight, unit)
     if isinstance(weight, Values):
-        if max(map(abs, weight.law.bounds)) > _LARGEST:
-            raise NetworkError(f"{where}: weight: values may not fit in float32; pass smaller ones, or high=")
+        _check_law(where, weight.law)
         return weight.law
     number = array_in(f"{where}: weight", weight)
     if number.ndim:
@@ -181,6 +242,11 @@ def _weights(where: str, weight: Any, unit: Any) -> Array | Distribution:
     return number.astype(np.float64).reshape(1)
 
 
+def _check_law(where: str, law: Distribution) -> None:
+    if max(map(abs, law.bounds)) > _LARGEST:
+        raise NetworkError(f"{where}: weight: values may not fit in float32; pass smaller ones, or high=")
+
+
 def check_weights(where: str, weights: Array) -> None:
     """Raise unless all weights are finite, and fit in float32."""
     wrong = ~(np.abs(weights) <= _LARGEST)
@@ -190,10 +256,9 @@ def check_weights(where: str, weights: Array) -> None:
         raise NetworkError(f"{where}: {element}{np.ravel(weights)[place]}; pass finite numbers that fit in float32")
 
 
-def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same: bool) -> None:
+def _check_connect(where: str, connect: Connect, shape: tuple[int, int], skip: bool, ends: Ends | None) -> None:
     """Raise if there are too few different neurons, or none that synapses could connect."""
     others = {"in_degree": shape[0], "out_degree": shape[1]}
-    skip = same and not connect.self_connections
     if connect.kind in others and connect.number:
         available = others[connect.kind] - skip
         if not connect.replace and connect.number > available:
@@ -204,9 +269,10 @@ def _check_connect(where: str, connect: Connect, shape: tuple[int, int], *, same
     if connect.kind == "one_to_one" and shape[0] != shape[1]:
         raise NetworkError(
             f"{where}: one_to_one, but there are {shape[0]} sources and {shape[1]} targets; "
-            "pass populations of one size"
+            f"pass populations of one size{', or parts' if ends is not None else ''}"
         )
-    if skip and shape[0] == 1 and connect.replace and connect.number:
+    alone = shape[0] if ends is None or ends.own is None else ends.own_size
+    if skip and alone == 1 and connect.replace and connect.number:
         raise NetworkError(f"{where}: one neuron can only connect to itself; pass self_connections=True")
 
 
@@ -228,8 +294,10 @@ def _written_out(where: str, connect: Connect, weight: Array, shape: tuple[int, 
         everyone = np.arange(shape[0], dtype=np.int32)
         return Listed(everyone, everyone, weights.reshape(-1), stored, ...)
     chosen = np.ones(shape, bool)
-    if not connect.self_connections and projection.source is projection.target:
-        np.fill_diagonal(chosen, False)
+    if not connect.self_connections and projection.populations[0] is projection.populations[1]:
+        parts = parts_of(projection) or (None, None)
+        rows, columns = (np.arange(n) if one is None else one for n, one in zip(shape, parts, strict=True))
+        chosen = rows[:, None] != columns
     places = np.nonzero(chosen)
     sources, targets = (place.astype(np.int32) for place in places)
     return Listed(sources, targets, weights[places] if weights.ndim else weights.reshape(1), stored, places)
@@ -249,6 +317,12 @@ class Listed:
     stored: tuple[int, ...]
     chosen: Any
 
+    def between(self, sources: Array | None, targets: Array | None) -> Listed:
+        """Return synapses between the neurons of parts with the numbers of the populations."""
+        ends = ((self.sources, sources), (self.targets, targets))
+        first, second = (one if numbers is None else numbers[one].astype(np.int32) for one, numbers in ends)
+        return replace(self, sources=first, targets=second)
+
     def of_each(self, where: str, values: Array) -> Array:
         """Return the values of the synapses, such as delays, of those of all stored elements."""
         if np.shape(values) == self.stored:
@@ -256,6 +330,12 @@ class Listed:
         raise NetworkError(
             f"{where}: has the shape {np.shape(values)}; pass one number, or one for each stored element: {self.stored}"
         )
+
+
+def _none(shape: tuple[int, int]) -> Listed:
+    """Return no synapses."""
+    nobody = np.empty(0, np.int32)
+    return Listed(nobody, nobody, np.empty(0), shape, (nobody, nobody))
 
 
 def listed(where: str, matrix: Any, shape: tuple[int, int], unit: Any = None) -> Listed:

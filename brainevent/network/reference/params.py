@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import Tracer
+from ..._compat import Tracer, behind
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.matrices import shapes_of_weights, weights_of_matrix
@@ -19,8 +19,8 @@ from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
 from ..state import NetworkState
 
-__all__ = ["as_numbers", "check_mapping", "check_name", "check_names", "given_weights", "initial_params", "loop_of"]
-__all__ += ["neuron_params", "plastic_params", "with_initial_weights"]
+__all__ = ["as_numbers", "check_mapping", "check_name", "check_names", "check_plain", "check_shape", "given_weights"]
+__all__ += ["initial_params", "loop_of", "neuron_params", "plastic_params", "with_initial_weights"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -57,7 +57,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
         own = params.get(p.name, {})
         given = {key: as_numbers(f"params[{p.name!r}][{key!r}]", x, p.params[key].dtype) for key, x in own.items()}
         for key, value in given.items():
-            _check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
+            check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
         result[p.name] |= given
     return result
 
@@ -68,44 +68,58 @@ def plastic_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
     for one in plan.plastic:
         for key in [key for key in params.get(one.name, {}) if key != "weights"]:
             value = as_numbers(f"params[{one.name!r}][{key!r}]", params[one.name][key], plan.dtype)
-            _check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
+            check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
             result[one.name][key] = value
     return result
 
 
-def _check_known_weights(where: str, plastic: PlasticPlan, given: Array) -> None:
-    """Raise if initial weights that are known are not within the bounds of a plastic projection."""
-    low, high = plastic.rules.bounds
-    if not isinstance(given, Tracer) and (wrong := ~((given >= low) & (given <= high))).any():
-        place = int(np.flatnonzero(wrong)[0])
-        raise NetworkError(
-            f"simulate: {where}: element [{place}] is {given[place]:g}, outside of low={low:g} to high={high:g} of its "
-            "plasticity; pass weights within them"
-        )
-
-
-def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> NetworkState:
+def with_initial_weights(plan: Plan, params: Params, state: NetworkState) -> tuple[NetworkState, Array | None]:
     """Return a state with the weights of plastic synapses that `params` give; only one before step 0 takes others.
 
-    Where that is known when the call runs, they become NaN if they are others.
+    All weights are within the bounds of their projection. Where that is known when the call is made, others raise; else
+    a bool comes with the state that says whether all is fine.
     """
-    synapses = dict(state.synapses)
+    synapses, fine = dict(state.synapses), list[Array]()
     for one in plan.plastic:
-        if "weights" in params.get(one.name, {}):
-            where = f"params[{one.name!r}]['weights']"
-            given = as_numbers(where, params[one.name]["weights"], plan.dtype)
-            _check_shape(where, given, ((one.entries,),))
-            _check_known_weights(where, one, given)
-            before = synapses[one.name]["w"]
-            if loop := loop_of(before):
-                _refuse_weights(where, one.name, f"in a loop of JAX ({loop})")
-            if any(isinstance(x, Tracer) for x in (given, before, state.step)):
-                fits = (jnp.asarray(state.step) == 0) | (jnp.asarray(given) == before).all()
-                given = jnp.where(fits, given, np.nan)
-            elif int(state.step) and not np.array_equal(given, before, equal_nan=True):
-                _refuse_weights(where, one.name, f"after step {int(state.step)}")
-            synapses[one.name] = {**synapses[one.name], "w": given}
-    return replace(state, synapses=synapses)
+        before = synapses[one.name]["w"]
+        if "weights" not in params.get(one.name, {}):
+            fine += _within_bounds(f"state.synapses[{one.name!r}]['w']", one, before, beyond=True)
+            continue
+        where = f"params[{one.name!r}]['weights']"
+        given = as_numbers(where, params[one.name]["weights"], plan.dtype)
+        check_shape(where, given, ((one.entries,),))
+        fine += _within_bounds(where, one, given, beyond=False)
+        if loop := loop_of(before):
+            _refuse_weights(where, one.name, f"in a loop of JAX ({loop})")
+        if any(isinstance(x, Tracer) for x in (given, before, state.step)):
+            fine.append((jnp.asarray(state.step) == 0) | (jnp.asarray(given) == before).all())
+        elif int(state.step) and not np.array_equal(given, before, equal_nan=True):
+            _refuse_weights(where, one.name, f"after step {int(state.step)}")
+        synapses[one.name] = {**synapses[one.name], "w": given}
+    return replace(state, synapses=synapses), jnp.array(fine).all() if fine else None
+
+
+def _within_bounds(where: str, plastic: PlasticPlan, weights: Array, *, beyond: bool) -> list[Array]:
+    """Raise if weights that are known are not within bounds; else return whether they are: nothing, or one bool.
+
+    With `beyond`, NaN is fine: a rule may have returned it in a step before.
+    """
+    low, high = plastic.rules.bounds
+
+    def wrong_of(x: Array) -> Array:
+        return (x < low) | (x > high) if beyond else ~((x >= low) & (x <= high))
+
+    known = behind(weights)
+    if isinstance(known, Tracer):
+        return [~wrong_of(weights).any()]
+    numbers = np.asarray(known)
+    if (wrong := wrong_of(numbers)).any():
+        at = f"element [{int(np.flatnonzero(wrong)[0])}] " if wrong.ndim == 1 else ""  # else of which batch, too
+        raise NetworkError(
+            f"simulate: {where}: {at}is {numbers[wrong][0]:g}, outside of low={low:g} to high={high:g} of its "
+            "plasticity; pass weights within them"
+        )
+    return []
 
 
 def _refuse_weights(where: str, name: str, when: str) -> NoReturn:
@@ -129,7 +143,7 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
     for p in plan.links():
         if p.name in params:
             where, value = f"params[{p.name!r}]", params[p.name]
-            _check_plain(where, value)
+            check_plain(where, value)
             dtype = getattr(value, "dtype", np.dtype(plan.dtype))
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
@@ -154,13 +168,13 @@ def check_names(plan: Plan, params: Params) -> None:
         check_mapping(f"params[{p.name!r}]", own)
         for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
-            _check_plain(f"params[{p.name!r}][{key!r}]", value)
+            check_plain(f"params[{p.name!r}][{key!r}]", value)
     for one in plan.plastic:
         own = params.get(one.name, {})
         check_mapping(f"params[{one.name!r}]", own)
         for key, value in own.items():
             check_name(f"params[{one.name!r}]", key, ["weights", *one.rules.params])
-            _check_plain(f"params[{one.name!r}][{key!r}]", value)
+            check_plain(f"params[{one.name!r}][{key!r}]", value)
 
 
 def check_mapping(where: str, given: Any) -> None:
@@ -177,11 +191,13 @@ def check_name(where: str, name: str, names: Iterable[str]) -> None:
         raise UnknownNameError(f"simulate: {where} has no {name!r}{guess}; names: {', '.join(names) or 'none'}")
 
 
-def _check_plain(where: str, value: Any) -> None:
+def check_plain(where: str, value: Any) -> None:
+    """Raise if a value has a unit."""
     if is_quantity(value):
         raise NetworkError(f"simulate: {where} has the unit {value.unit}; pass numbers without a unit")
 
 
-def _check_shape(where: str, value: Array, shapes: tuple[tuple[int, ...], ...]) -> None:
+def check_shape(where: str, value: Array, shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Raise unless an array has one of the shapes."""
     if value.shape not in shapes:
         raise ShapeError(f"simulate: {where} has shape {value.shape}; pass {' or '.join(map(str, shapes))}")

@@ -121,7 +121,8 @@ class Passes:
         return Between(jnp.asarray(state.step, np.uint32), neurons, whole, floats, self.outputs.start())
 
     def run(self, before: Between, inputs: Mapping[str, Array], steps: int) -> tuple[Between, dict[str, Array]]:
-        """Run some steps, given the inputs of receptors, (steps, neurons) or (steps, 1)."""
+        """Run some steps, given the inputs of receptors, (steps, neurons) or (steps, 1), as any numbers."""
+        inputs = {label: jnp.asarray(x, self.plan.dtype) for label, x in inputs.items()}
         spikes, last, filled, rows = (dict[str, Array]() for _ in range(4))
         neurons = dict[str, Mapping[str, Array]]()
         for component in self.components:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError, ShapeError
 from ..description.checks import as_count
+from ..description.populations import whole_name
 from ..plan.numbers import as_numbers, check_fit
 from ..plan.plan import Plan
 from ..state import GROUPS, NetworkState, like_state
@@ -30,6 +31,7 @@ __all__ = [
     "checked_inputs",
     "checked_keys",
     "checked_state",
+    "named_keys",
     "program_of",
 ]
 
@@ -54,6 +56,12 @@ def checked_keys(plan: Plan, keys: Mapping[str, Array]) -> dict[str, Array]:
     return {p.name: jnp.asarray(keys.get(p.name, np.array(p.key, np.uint32)), np.uint32) for p in plan.populations}
 
 
+def named_keys(keys: Mapping[Any, Array]) -> dict[str, Array]:
+    """Return keys by the names of populations, which may be given themselves."""
+    check_mapping("keys", keys)
+    return {whole_name("simulate: keys", key, "random numbers are those"): one for key, one in keys.items()}
+
+
 def check_keys(plan: Plan, keys: Mapping[str, Array]) -> None:
     """Raise unless keys are two words each, of populations that are there."""
     check_mapping("keys", keys)
@@ -72,13 +80,18 @@ def checked_count(what: str, value: Any) -> int:
     return count
 
 
-def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int) -> dict[str, Array]:
-    """Return inputs as floats of the plan, by "population.receptor"."""
+def checked_inputs(plan: Plan, inputs: Mapping[str, Array], steps: int, *, narrow: bool = False) -> dict[str, Array]:
+    """Return inputs as floats of the plan, by "population.receptor"; if `narrow`, bools and small integers as such."""
     check_mapping("inputs", inputs)
     sizes = {f"{name}.{receptor}": plan.population(name).size for name, receptor in plan.receptors()}
     for name in inputs:
         check_name("inputs", name, sizes)
-    arrays = {name: as_numbers(f"inputs[{name!r}]", array, plan.dtype) for name, array in inputs.items()}
+    dtypes = {name: np.dtype(getattr(array, "dtype", plan.dtype)) for name, array in inputs.items()}
+    small = {name for name, dtype in dtypes.items() if narrow and dtype.kind in "biu" and dtype.itemsize <= 2}
+    arrays = {
+        name: jnp.asarray(array) if name in small else as_numbers(f"inputs[{name!r}]", array, plan.dtype)
+        for name, array in inputs.items()
+    }
     arrays = {name: array[:, None] if array.ndim == 1 else array for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.shape not in ((steps, sizes[name]), (steps, 1)):

@@ -18,6 +18,7 @@ from ...typing import PyTree
 from ..engines import engine_name
 from ..plan.connections import in_one_part
 from ..plan.plan import Plan
+from ..run.neurons import Label
 from ..run.recorded import Wanted
 from ..run.requests import Every, parsed, wanted
 from ..state import NetworkState
@@ -29,9 +30,10 @@ from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
 from .params import check_names, given_weights, neuron_params, plastic_params, with_initial_weights
+from .parted import records_of, whole_populations
 from .passes import Between, Fixed, Passes, fixed_of, passes
 from .plastic import plastic_program, run_steps
-from .prepare import check_keys, check_surrogate, checked_count, checked_inputs, checked_keys, checked_state
+from .prepare import check_keys, check_surrogate, checked_count, checked_inputs, checked_keys, checked_state, named_keys
 from .quanta import Receptor, dtypes_after, dtypes_of_sums, fractional, in_quanta_of
 from .room import check_outputs
 
@@ -49,13 +51,13 @@ _NATIVE = ("cuda", "numba")  # the backends whose native code runs in programs o
 def simulate(
     sim: PyTree,
     state: NetworkState,
-    params: Mapping[str, Any],
+    params: Mapping[Label, Any],
     steps: int,
-    inputs: Mapping[str, Array] | None = None,
-    record: Wanted | str | Every | Iterable[str | Every] = (),
+    inputs: Mapping[Label, Array] | None = None,
+    record: Wanted | Label | Every | Iterable[Label | Every] = (),
     surrogate: Callable[[Array], Array] | None = _USUAL,
     checkpoint_every: int | None = None,
-    keys: Mapping[str, Array] | None = None,
+    keys: Mapping[Label, Array] | None = None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run a network for some steps, as a pure function: for `jax.jit`, `jax.vmap` and `jax.grad`.
 
@@ -70,11 +72,11 @@ def simulate(
 
     Of plastic synapses, weights, states and traces are in `state`, and come back changed. `params` may have, by plastic
     projection, parameters of its rules, and "weights", which are those before step 0: a state of a later step has its
-    own, and takes no others. That is an error; where it is known only when JAX's program runs, the weights become NaN,
-    and with them what they reach. With `backend="numba"`, a call of which no derivative is asked runs native code, also
-    where these weights are traced. Derivatives, and calls with `backend="jax"` or `"cuda"`, run plain JAX: they pass
-    through the rules, but not through when these are called, and weights are delivered as they are, not rounded to
-    quanta.
+    own, and takes no others. Those of `params` and of `state` are within `low` and `high`. All else is an error; where
+    it is known only when JAX's program runs, all floats that are returned are NaN. With `backend="numba"`, a call of
+    which no derivative is asked runs native code, also where these weights are traced. Derivatives, and calls with
+    `backend="jax"` or `"cuda"`, run plain JAX: they pass through the rules, but not through when these are called, and
+    weights are delivered as they are, not rounded to quanta.
 
     Values of spikes are differentiated, too. A spike with a value outside the `value_range` of its population delivers
     nothing, and makes the float states of its neuron NaN.
@@ -89,31 +91,34 @@ def simulate(
 
     If weights are traced, by `jax.jit` or a loop, or a derivative is asked for, the call trains. Weights are floats
     then, as with `backend="jax"`. Populations whose spikes return to them, and all others with a state, run in native
-    code, all steps forward in one call and all steps back in another, with the samples of `jax.vmap` side by side. On
-    a GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
-    too large for 16 bits become NaN. With `jax.default_matmul_precision("highest")` adjoints have 16 bits and the range
-    of float32. This has the gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second
-    derivatives. Weights within a population that are not in `params` are constants of that code, and their sums are as
-    exact as in plain JAX; on a GPU they are if no weight is more than 16383 quanta, and none into the same receptor is
-    in `params`. Under `jax.vmap`, weights of several networks are stored once for each network. What native code lacks
-    runs in plain JAX: plastic synapses, populations of float64, those with couplings, rules without an adjoint, such as
-    those whose spikes have values, `spike_times`; on a GPU also populations that project to each other or to themselves
-    and are too large for a cluster of blocks. `Simulation.report` says which populations these are, and why. Take
-    `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without a derivative,
-    and with known weights, runs the code of `run`, and raises when it is differentiated.
+    code, all steps forward in one call and all steps back in another, with the samples of `jax.vmap` side by side. On a
+    GPU, weights within a population are rounded to 15 bits of the largest one, and adjoints to 11; adjoints that are
+    too large for 16 bits become NaN. With `jax.default_matmul_precision("highest")` these weights have 23 bits, and
+    adjoints 16 and the range of float32; on a CPU, weights within a population are summed in float64. This has the
+    gradients of `jax.grad`, `jax.vjp` and `jax.jacrev`, but no forward mode and no second derivatives. Weights within a
+    population that are not in `params` are constants of that code, and their sums are as exact as in plain JAX; on a
+    GPU they are if no weight is more than 16383 quanta, 4194175 with the highest precision, and none into the same
+    receptor is in `params`. Under `jax.vmap`, weights of several networks are stored once for each network. What native
+    code lacks runs in plain JAX: plastic synapses, populations of float64, those with couplings, rules without an
+    adjoint, such as those whose spikes have values, `spike_times`; on a GPU also populations that project to each other
+    or to themselves and are too large for a cluster of blocks. `Simulation.report` says which populations these are,
+    and why. Take `jax.jit(jax.grad(f))` instead of `jax.grad(jax.jit(f))`: a function that `jax.jit` has traced without
+    a derivative, and with known weights, runs the code of `run`, and raises when it is differentiated.
 
     Args:
         sim: A simulation that was built with `backend="jax"`, `"numba"` or `"cuda"`, or a plan. The simulation itself
             does not change.
         state: The state before the first step.
-        params: By population the parameters by name, () or (neurons,); by projection or coupling its weights, (), (1,)
-            or (entries,), in the unit of what arrives, or a matrix (sources, targets), which is zero where there is no
-            synapse. Parameters left out are as the network was built, and weights as they are now: those of the build,
-            or of `Simulation.set`. If traced weights are NaN or infinite, a traced matrix is not zero where there is no
+        params: By population the parameters by name, () or (neurons,); by part of a population, such as
+            `{exc[:100]: {"tau": 15.0}}`, those of its neurons, which replace those of the population; by projection or
+            coupling its weights, (), (1,) or (entries,), in the unit of what arrives, or a matrix (sources, targets),
+            which is zero where there is no synapse. Two parts that give the same neuron the same parameter are an
+            error. Parameters left out are as the network was built, and weights as they are now: those of the build, or
+            of `Simulation.set`. If traced weights are NaN or infinite, a traced matrix is not zero where there is no
             synapse, or traced sums in the state are too large, all floats that are returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
-            the same to all neurons.
+            the same to all neurons; or to a part of a population, as for `Simulation.run`.
         record: What to record, as for `Simulation.run`: `"exc.spikes"`, `every(5, "exc.v")` or several of them.
         surrogate: The derivative of a spike with respect to its margin, as a function of the margin: one of
             `network.surrogate`, or any other. None: spikes have no derivative. The default, `fast_sigmoid(25)`, is
@@ -146,18 +151,38 @@ def simulate(
 
     Examples:
         >>> from brainevent.network.plan.plan import Plan
-        >>> from brainevent.network.reference import simulate
+        >>> import brainevent as be
         >>> from brainevent.network.state import initial_state
         >>> plan = Plan((), (), 0.1, 0, 1, "")
-        >>> state, out = simulate(plan, initial_state(plan), {}, 20)
+        >>> state, out = be.simulate(plan, initial_state(plan), {}, 20)
         >>> int(state.step)
         20
     """
     steps = checked_count("steps", steps)
     check_surrogate("simulate", surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
+    keys = None if keys is None else named_keys(keys)
+    params, inputs, record, of_parts = whole_populations(sim, params, steps, inputs, record)
+    if of_parts:
+        after, found = simulate(sim, state, params, steps, inputs, record, surrogate, checkpoint_every, keys)
+        return after, records_of(of_parts, found)
     if _runs_as_built(sim, (state, params, inputs)):
         return _natively(sim, state, params, steps, inputs or {}, record, keys)
+    return _in_jax(sim, state, params, steps, inputs, record, surrogate, every, keys)
+
+
+def _in_jax(
+    sim: PyTree,
+    state: NetworkState,
+    params: Mapping[str, Any],
+    steps: int,
+    inputs: Mapping[Label, Array] | None,
+    record: Wanted | Label | Every | Iterable[Label | Every],
+    surrogate: Callable[[Array], Array] | None,
+    every: int | None,
+    keys: Mapping[str, Array] | None,
+) -> Results:
+    """Run steps in JAX, for derivatives and given weights, or with `backend="jax"`."""
     plan, runner = _plan(sim), _runner(sim)
     asked = record if isinstance(record, Wanted) else wanted(parsed(plan, record))
     _check_reach(plan, surrogate)
@@ -167,10 +192,10 @@ def simulate(
     check_outputs(plan, asked, steps, (state, params, inputs, keys))
     state, params, inputs, keys = jax.tree.map(canonical, (state, params, inputs, keys))
     with jax.enable_x64(plan.dtype == "float64"):
-        given = checked_inputs(plan, inputs or {}, steps)
+        given = checked_inputs(plan, inputs or {}, steps, narrow=not plan.plastic)
         neurons, weights = neuron_params(plan, params) | plastic_params(plan, params), given_weights(plan, params)
         plan.warn_of_rounding(weights)
-        state = with_initial_weights(plan, params, checked_state(plan, in_quanta_of(plan, state)))
+        state, within = with_initial_weights(plan, params, checked_state(plan, in_quanta_of(plan, state)))
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
@@ -182,13 +207,13 @@ def simulate(
         key = steps, every, asked.key, frozenset(floats), tuple(weights), sums, constant
         program = None if of is sim or _explicit_mesh(state) else kept_program(sim.engine, key, surrogate, run)
         if program is not None:
-            return program(of, state, own, doubt.fine(state, weights))
+            return resolved(within, *program(of, state, own, doubt.fine(state, weights)))
         fixed = fixed_of(plan, weights)
 
         def here(state: NetworkState, own: Own) -> Results:
             return run(state, own, fixed, doubt.fine(state, own[1]))
 
-        return placed(here, asked, state)(state, own)
+        return resolved(within, *placed(here, asked, state)(state, own))
 
 
 def _run_of(
@@ -252,7 +277,7 @@ def _natively(
     params: Mapping[str, Any],
     steps: int,
     inputs: Mapping[str, Array],
-    record: Wanted | str | Every | Iterable[str | Every],
+    record: Wanted | Label | Every | Iterable[Label | Every],
     keys: Mapping[str, Array] | None,
 ) -> tuple[NetworkState, dict[str, Array]]:
     """Run steps of a native engine; raise for what it cannot do."""
@@ -269,13 +294,14 @@ def _natively(
     check_names(plan, params)
     check_keys(plan, keys or {})
     checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
-    state = with_initial_weights(plan, params, state)
+    state, within = with_initial_weights(plan, params, state)
     params = {**params, **plastic_params(plan, params)}
-    device = sim.engine.device.of_jax if name == "cuda" else jax.devices("cpu")[0]
+    device = sim.engine.device.of_jax if name == "cuda" else jax.local_devices(backend="cpu")[0]
     check_outputs(plan, asked, steps, (state, params, inputs, keys), device)
     with jax.enable_x64(plan.dtype == "float64"):
         rows = checked_inputs(plan, inputs, steps)
-        return run_natively(sim.engine, sim._weights, state, params, rows, keys or {}, steps, asked)
+        results = run_natively(sim.engine, sim._weights, state, params, rows, keys or {}, steps, asked)
+        return resolved(within, *results)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..._compat import Tracer
 from ...errors import NetworkError, did_you_mean
+from ...event.room import check_room
 from ...scalar.primitives import flushed
 from ..description.units import plain, unit_of, weights_unit
 from ..plan.build import wirings_of
@@ -23,7 +25,9 @@ from ..plan.plastic import PlasticPlan
 from ..plan.quantum import SMALLEST
 from ..plan.replaced import Weights, weights_as_built
 from ..state import GROUPS, NetworkState, like_state
-from .requests import found_link, found_population
+from .neurons import Label, Neurons, found_neurons, shown_label, split_label
+from .of_parts import PartValues, refuse_one_for_all
+from .requests import found_link
 
 __all__ = [
     "as_dtype",
@@ -38,6 +42,7 @@ __all__ = [
     "refuse_infinite",
     "split_plastic",
     "split_values",
+    "values_of_part",
     "weights_to_set",
 ]
 
@@ -49,6 +54,11 @@ _TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that
 def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "") -> Array:
     """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
     value = plain(where, value, unit)
+    if isinstance(value, Tracer):
+        raise NetworkError(
+            f"{where}: found an array that JAX traces; within jax.jit, jax.vmap and jax.grad, call be.simulate instead "
+            "of methods of the simulation"
+        )
     if np.ma.is_masked(value):
         raise NetworkError(f"{where}: has masked elements; pass numbers (values.filled(0))")
     try:
@@ -148,8 +158,11 @@ def split_plastic(
             states["w" if key == "weights" else key] = flushed(np.broadcast_to(array, plastic.entries))
         else:
             names = ["weights", *plastic.rules.params, *plastic.rules.states]
+            guess = "; did you mean 'weights'?" if key == "w" else did_you_mean(key, names)
+            if key in ("low", "high"):
+                guess = ", which is part of its rules; build a network with other bounds"
             raise NetworkError(
-                f"{what}: {name} has no {key!r}{did_you_mean(key, names)}; parameters: "
+                f"{what}: {name} has no {key!r}{guess}; parameters: "
                 f"{', '.join(plastic.rules.params) or 'none'}; of its synapses: weights"
                 f"{''.join(f', {state}' for state in plastic.rules.states)}"
             )
@@ -178,37 +191,82 @@ def _plastic_param(where: str, plastic: PlasticPlan, name: str, value: Any) -> A
     return array.reshape(())
 
 
-def checked_inputs(plan: Plan, inputs: Mapping[str, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
-    """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1)."""
-    checked = {}
+def checked_inputs(plan: Plan, inputs: Mapping[Label, Any] | None, steps: int) -> dict[tuple[str, str], Array]:
+    """Return `inputs=` by population and receptor, in the dtype of the plan: (steps, neurons) or (steps, 1).
+
+    Those of parts of a population, and of all of it, add up.
+    """
+    checked: dict[tuple[str, str], Array] = {}
     if inputs is not None and not isinstance(inputs, Mapping):
         raise NetworkError(f"inputs: found {type(inputs).__name__}; pass {{'population.receptor': array}}")
     for label, value in (inputs or {}).items():
-        population, receptor = found_receptor(plan, label)
-        array = as_dtype(f"inputs: {label!r}", value, plan.dtype, unit_of(population.name, population.units, receptor))
+        neurons, receptor = found_receptor(plan, label)
+        population, where = neurons.population, f"inputs: {shown_label(label)!r}"
+        array = as_dtype(where, value, plan.dtype, unit_of(population.name, population.units, receptor))
         array = array[:, None] if array.ndim == 1 else array
-        if array.shape not in ((steps, population.size), (steps, 1)):
+        if array.shape not in ((steps, neurons.size), (steps, 1)):
             raise NetworkError(
-                f"inputs: {label!r} has shape {np.shape(value)}; pass ({steps}, {population.size}), a row for each "
+                f"{where} has shape {np.shape(value)}; pass ({steps}, {neurons.size}), a row for each "
                 f"step, or ({steps},), the same for all neurons"
             )
-        refuse_infinite(f"inputs: {label!r}", array)
-        checked[population.name, receptor] = array
+        refuse_infinite(where, array)
+        place = population.name, receptor
+        before = checked.get(place)
+        checked[place] = (
+            _added(where, neurons, before, array) if before is not None or neurons.numbers is not None else array
+        )
     return checked
 
 
-def found_receptor(plan: Plan, label: Any) -> tuple[PopulationPlan, str]:
-    """Return the population and the receptor that an input names, or raise."""
-    name, _, receptor = str(label).rpartition(".")
-    if not name:
+def _added(where: str, neurons: Neurons, before: Array | None, rows: Array) -> Array:
+    """Return inputs of a population, with those of some neurons added to them."""
+    size, (steps, dtype) = neurons.population.size, (len(rows), rows.dtype)
+    check_room("run", f"inputs of {steps} steps and {size} neurons", steps * size * dtype.itemsize, on_host=True)
+    whole = np.zeros((steps, size), dtype)
+    if before is not None:
+        whole += before
+    with np.errstate(over="ignore"):
+        if neurons.numbers is None:
+            whole += rows
+        else:
+            whole[:, neurons.numbers] += rows
+    refuse_infinite(f"{where} and other inputs of its neurons, added up", whole)
+    return whole
+
+
+def found_receptor(plan: Plan, label: Label) -> tuple[Neurons, str]:
+    """Return the neurons and the receptor that an input names, or raise."""
+    owner, receptor = split_label(label)
+    shown = shown_label(label)
+    if owner == "":
         first = next((f"{name}.{receptor}" for name, receptor in plan.receptors()), "population.receptor")
         raise NetworkError(f"inputs: {label!r} names no receptor; pass for example {first!r}")
-    population = found_population(plan, f"inputs: {label!r}", name)
-    if receptor not in population.quanta:
-        guess = did_you_mean(receptor, population.quanta)
-        there = ", ".join(population.quanta) or "none"
+    neurons = found_neurons(plan, f"inputs: {shown!r}", owner)
+    quanta, name = neurons.population.quanta, neurons.population.name
+    if receptor not in quanta:
+        guess = did_you_mean(receptor, quanta)
+        there = ", ".join(quanta) or "none"
         raise NetworkError(f"inputs: {name} has no receptor {receptor!r}{guess}; receptors: {there}")
-    return population, receptor
+    return neurons, receptor
+
+
+def values_of_part(part: PartValues, what: str = "set") -> dict[str, Array]:
+    """Return the values of a part by name, checked: () or one for each of its neurons; errors begin with `what`."""
+    neurons, found = part.neurons, {}
+    population, size = neurons.population, neurons.size
+    for name, value in part.values.items():
+        own = population.params.get(name, population.state.get(name))
+        if own is None or name == "dt" or (name in population.params and name in population.state):
+            split_values(population, {name: value}, what)  # raises, but for the time step as it is
+            continue
+        where = f"{what}: {name} of {part.label}"
+        if not np.ndim(own):
+            refuse_one_for_all(where, name, neurons)
+        array = as_dtype(where, value, own.dtype, unit_of(population.name, population.units, name))
+        if array.shape not in ((), (1,), (size,)):
+            raise NetworkError(f"{where} has shape {array.shape}; pass a number or an array ({size},)")
+        found[name] = array
+    return found
 
 
 def refuse_infinite(where: str, array: Array) -> None:

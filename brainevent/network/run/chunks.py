@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..engine import Engine
+from ..engine import Engine, Joined
 from .pace import Pace, Stop
 from .recorded import Recorded, Wanted
 from .requests import Request
@@ -32,8 +32,8 @@ def chunks(
     stop: Stop,
 ) -> Iterator[Recorded]:
     """Run steps, and yield what each chunk recorded, until the run is to end; None as `fixed` is what the pace says."""
-    done = 0
-    while done < total and not stop.pressed:
+    done, joined = 0, isinstance(engine, Joined)
+    while done < total and (joined or not stop.pressed):  # `stop.asked` tells the other processes
         count = min(total - done, fixed or pace.steps)
         began = time.perf_counter()
         inputs = {key: values[done : done + count] for key, values in given.items()}
@@ -42,3 +42,6 @@ def chunks(
         done += part.steps
         if part.steps:
             yield part
+        if joined and part.full:
+            stop.pressed = True
+            break

@@ -38,7 +38,7 @@ def check_room_for(
 
 def _nbytes(plan: Plan, request: Request, first: int, steps: int) -> int:
     if request.sample is None:
-        return {"rate": 4 * steps, "counts": 4 * plan.population(request.population).size}.get(request.kind, 0)
+        return {"rate": 4 * steps, "counts": 4 * request.neurons(plan).size}.get(request.kind, 0)
     rows = request.sample.rows(first, first + steps)
     return int(rows) * request.sample.neurons.size * request.sample.dtype(plan).itemsize
 
@@ -145,11 +145,11 @@ class Collected:
         self._spare = np.empty(0, np.uint32)
         pieces = self._pieces.pop(label)
         steps, neurons = [piece.events[0] for piece in pieces], [piece.events[1] for piece in pieces]
-        size = pieces[0].size
+        size, mask = pieces[0].size, pieces[0].mask
         pieces.clear()
         when = _taken(steps, np.uint32)
         self._second = np.empty(0, np.uint32)
-        return ListedSpikes((when, _taken(neurons, np.int32)), self.ran, size, self.plan.dt, self.first)
+        return ListedSpikes((when, _taken(neurons, np.int32)), self.ran, size, self.plan.dt, self.first, mask)
 
 
 def _taken(pieces: list[Array], dtype: Any) -> Array:

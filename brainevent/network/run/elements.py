@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
+from ..description.parts import Part
+from ..description.populations import Population
 from ..plan.build import redrawn_plan, reseeded_plan
 from ..plan.plan import Plan, PopulationPlan
 from ..plan.replaced import Weights, weights_as_built
 from ..plan.wiring import is_drawn
 from ..state import NetworkState, initial_state
-from .checked import checked_inputs, given_weights, going_on, split_plastic, split_values
+from .checked import checked_inputs, given_weights, going_on, split_plastic, split_values, values_of_part
+from .neurons import Label, shown_label
+from .of_parts import PartValues, parted, replaced_at, shown_owner
 
 __all__ = ["Element", "Elements", "Now", "Swept"]
 
@@ -60,8 +64,8 @@ class Now:
 class Swept:
     """What differs between elements, as it was given: arrays whose first axis is over elements, or has one for all."""
 
-    values: Mapping[str, Mapping[str, Any]]
-    inputs: Mapping[str, Any]
+    values: Mapping[Label, Mapping[str, Any]]
+    inputs: Mapping[Label, Any]
     seeds: Sequence[int] | None
     redraw: bool
 
@@ -72,25 +76,34 @@ class Swept:
             if given is not None and not isinstance(given, Mapping):
                 raise NetworkError(f"sweep: {what} is {type(given).__name__}; pass a dictionary of arrays by name")
         for name, own in (values or {}).items():
+            if not isinstance(name, (str, Part, Population)):
+                raise NetworkError(
+                    f"sweep: values has {name!r}; pass names of populations and projections, or parts of populations "
+                    "such as exc[:100]"
+                )
             if not isinstance(own, Mapping):
                 raise NetworkError(
-                    f"sweep: values[{name!r}] is {type(own).__name__}; pass a dictionary, such as "
+                    f"sweep: values[{shown_owner(name)!r}] is {type(own).__name__}; pass a dictionary, such as "
                     "{'threshold': [-52.0, -50.0]}, or {'weights': [0.1, 0.2]} of a projection"
                 )
         if not isinstance(redraw, bool):
             raise NetworkError(f"sweep: redraw is {redraw!r}; pass True or False")
         by_name = {
-            name: {key: _with_axis(f"{key} of {name}", value) for key, value in own.items()}
+            name: {key: _with_axis(f"{key} of {shown_owner(name)}", value) for key, value in own.items()}
             for name, own in (values or {}).items()
         }
-        given = {label: _with_axis(f"inputs {label!r}", value) for label, value in (inputs or {}).items()}
+        given = {label: _with_axis(f"inputs {shown_label(label)!r}", value) for label, value in (inputs or {}).items()}
         return cls(by_name, given, None if seeds is None else _seeds(seeds), redraw)
 
     @property
     def lengths(self) -> dict[str, int]:
         """How many elements each array has, by what it is."""
-        found = {f"{key} of {name}": len(value) for name, own in self.values.items() for key, value in own.items()}
-        found |= {f"inputs {label!r}": len(value) for label, value in self.inputs.items()}
+        found = {
+            f"{key} of {shown_owner(name)}": len(value)
+            for name, own in self.values.items()
+            for key, value in own.items()
+        }
+        found |= {f"inputs {shown_label(label)!r}": len(value) for label, value in self.inputs.items()}
         return found if self.seeds is None else found | {"seeds": len(self.seeds)}
 
     @property
@@ -145,10 +158,12 @@ class Elements:
         self._lock, self._kept = threading.Lock(), OrderedDict[bytes, tuple[Weights, Any]]()
         plan = now.weights.plan
         self._names, self._plastic = {p.name for p in plan.populations}, {*plan.plastic_by_name}
+        self._values, self._parts = parted(plan, "sweep: values", swept.values)
         if swept.seeds is not None and now.network is None:
             raise NetworkError("sweep: seeds need the description of the network; build it by Network.build")
         self.redraws = swept.seeds is not None and swept.redraw and any(map(is_drawn, _links(now.network)))
         self._split = [self._split_of(k) for k in range(self._count)]
+        self._split_parts = [self._parts_of(k) for k in range(self._count)]
         self._given = [
             checked_inputs(plan, {label: _of_element(x, k) for label, x in swept.inputs.items()}, steps)
             for k in range(self._count)
@@ -162,7 +177,7 @@ class Elements:
     @property
     def sweeps_weights(self) -> bool:
         """Whether weights differ between elements, or synapses."""
-        return self.redraws or any(name not in self._names | self._plastic for name in self.swept.values)
+        return self.redraws or any(name not in self._names | self._plastic for name in self._values)
 
     def __len__(self) -> int:
         return self._count
@@ -172,7 +187,7 @@ class Elements:
         what = f"sweep: element {k}"
         weights, populations, state = self._begun(k, what)
         replaced = dict[str, Array]()
-        for name, own in self.swept.values.items():
+        for name, own in self._values.items():
             if name not in self._names and name not in self._plastic:
                 values = {key: _of_element(value, k) for key, value in own.items()}
                 replaced |= given_weights(weights, name, values, what)
@@ -185,6 +200,12 @@ class Elements:
             params[name] = {**params[name], **own_params}
             states = synapses if name in self._plastic else neurons
             states[name] = {**states[name], **own_states}
+        for part, given in self._split_parts[k]:
+            for tree in (params, neurons):
+                own = tree[part.population]
+                numbers = part.numbers
+                some = {key: replaced_at(own[key], numbers, x) for key, x in given.items() if key in own}
+                tree[part.population] = {**own, **some}
         plan = weights.plan
         if self.swept.seeds is not None:
             both = zip(plan.populations, populations, strict=True)
@@ -195,7 +216,7 @@ class Elements:
     def _split_of(self, k: int) -> dict[str, tuple[dict[str, Array], dict[str, Array]]]:
         """Return parameters and states of an element, by population, checked; weights are looked at, too."""
         found, plan = {}, self.now.weights.plan
-        for name, own in self.swept.values.items():
+        for name, own in self._values.items():
             values = {key: _of_element(value, k) for key, value in own.items()}
             if name in self._names:
                 found[name] = split_values(plan.population(name), values, f"sweep: element {k}")
@@ -203,13 +224,21 @@ class Elements:
                 given_weights(self.now.weights, name, values, f"sweep: element {k}")
         return found if self.redraws else found | self._split_plastic(plan, k)
 
+    def _parts_of(self, k: int) -> list[tuple[PartValues, dict[str, Array]]]:
+        """Return the values of parts in an element, checked."""
+        found = []
+        for part in self._parts:
+            own = {key: _of_element(value, k) for key, value in part.values.items()}
+            found.append((part, values_of_part(dataclasses.replace(part, values=own), f"sweep: element {k}")))
+        return found
+
     def _split_plastic(self, plan: Plan, k: int) -> dict[str, tuple[dict[str, Array], dict[str, Array]]]:
         """Return parameters, weights and states of an element, by plastic projection, checked."""
         return {
             name: split_plastic(
                 plan, name, {key: _of_element(value, k) for key, value in own.items()}, f"sweep: element {k}"
             )
-            for name, own in self.swept.values.items()
+            for name, own in self._values.items()
             if name in self._plastic
         }
 

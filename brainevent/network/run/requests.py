@@ -11,12 +11,15 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ...typing import IndexLike, Quantity
+from ..description.parts import Part
+from ..description.populations import Population
 from ..description.units import array_in
 from ..plan.plan import Link, Plan, PopulationPlan
 from .duration import counted_steps
+from .neurons import Label, Neurons, are_of, found_neurons, is_pair, shown_label, split_label
 from .recorded import Sample, Wanted
 
-__all__ = ["Every", "Request", "every", "found_link", "found_population", "parsed", "wanted"]
+__all__ = ["Every", "Request", "every", "found_link", "parsed", "wanted"]
 
 KINDS = ("spikes", "counts", "rate")
 
@@ -26,7 +29,7 @@ class Every:
     """A state to record at regular intervals, as `every` returns it."""
 
     steps: int | Quantity
-    what: str
+    what: Label
     neurons: IndexLike | slice | None = None
     label: str | None = None
     synapses: IndexLike | slice | None = field(default=None, repr=False)
@@ -34,18 +37,35 @@ class Every:
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to record: spikes, counts or the rate of a population, or, if there is a sample, a state."""
+    """One thing to record: spikes, counts or the rate of neurons, or, if there is a sample, a state.
+
+    `numbers` are those of a part of the population; None for all neurons and for samples.
+    """
 
     label: str
     kind: str  # one of KINDS, or "sample"
     population: str
     sample: Sample | None = None
     unit: str = ""  # of the state, if it is declared
+    numbers: Any = field(default=None, compare=False)
+    chosen: bytes = field(default=b"", init=False, repr=False)  # for comparisons
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chosen", b"" if self.numbers is None else b"of" + self.numbers.tobytes())
+
+    def neurons(self, plan: Plan) -> Neurons:
+        """Return the neurons of which spikes are recorded."""
+        return Neurons(plan.population(self.population), self.numbers)
+
+    @property
+    def shown(self) -> str:
+        """What is recorded, in words: the population, or that and the name of the part."""
+        return self.label.rpartition(".")[0] if self.numbers is not None else self.population
 
 
 def every(
     steps: int | Quantity,
-    what: str,
+    what: Label,
     neurons: IndexLike | slice | None = None,
     label: str | None = None,
     *,
@@ -60,8 +80,9 @@ def every(
         steps: How many steps there are from one record to the next, at least 1; or a time with a unit.
         what: Population and state, such as `"exc.v"`. Here `spikes`, `counts` and `rate` mean states of the rule with
             these names; the string `"exc.rate"` alone means the rate of the population. Or a plastic projection and
-            `w`, its weights, or a state of its synapses, such as `"exc->inh.syn.w"`.
-        neurons: Slice, numbers or mask of neurons, in this order; None for all.
+            `w`, its weights, or a state of its synapses, such as `"exc->inh.syn.w"`. Or of a part of a population, such
+            as `"exc[:100].v"` or `(exc[mask], "v")`.
+        neurons: Slice, numbers or mask of neurons, in this order, or a part of the population; None for all.
         label: Name of the record in the result; None for `what`.
         synapses: Slice, numbers or mask of synapses, in the order of `Simulation.connections`; None for all.
 
@@ -69,15 +90,16 @@ def every(
         A request for `Simulation.run`.
 
     Examples:
-        >>> from brainevent.network.run.requests import every
-        >>> every(5, "exc.v", neurons=slice(0, 10))
+        >>> import brainevent as be
+        >>> be.every(5, "exc.v", neurons=slice(0, 10))
         Every(steps=5, what='exc.v', neurons=slice(0, 10, None), label=None)
     """
     return Every(steps, what, neurons, label, synapses)
 
 
-def parsed(plan: Plan, record: str | Every | Iterable[str | Every]) -> tuple[Request, ...]:
+def parsed(plan: Plan, record: Label | Every | Iterable[Label | Every]) -> tuple[Request, ...]:
     """Return the requests of `record=`, or raise for one that is not there."""
+    record = (record,) if is_pair(record) or isinstance(record, Part) else record
     if not isinstance(record, str | Every) and not isinstance(record, Iterable):
         raise NetworkError(f"record: found {record!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
     requests = tuple(_request(plan, one) for one in ((record,) if isinstance(record, str | Every) else record))
@@ -97,21 +119,12 @@ def wanted(requests: Iterable[Request]) -> Wanted:
     samples: dict[str, Sample] = {}
     for request in requests:
         if request.sample is None:
-            names[request.kind].append(request.population)
+            of_part = request.kind == "rate" and request.numbers is not None  # engines count all neurons
+            names["spikes" if of_part else request.kind].append(request.population)
         else:
             samples[request.label] = request.sample
-    spikes, counts, rates = (tuple(names[kind]) for kind in KINDS)
+    spikes, counts, rates = (tuple(dict.fromkeys(names[kind])) for kind in KINDS)
     return Wanted(spikes, counts, rates, samples)
-
-
-def found_population(plan: Plan, where: str, name: str) -> PopulationPlan:
-    """Return the population of a name, or raise."""
-    names = [population.name for population in plan.populations]
-    if name not in names:
-        raise NetworkError(
-            f"{where}: there is no population {name!r}{did_you_mean(name, names)}; populations: {', '.join(names)}"
-        )
-    return plan.population(name)
 
 
 def found_link(plan: Plan, where: str, name: str) -> Link:
@@ -129,37 +142,45 @@ def found_link(plan: Plan, where: str, name: str) -> Link:
 
 
 def _request(plan: Plan, one: Any) -> Request:
-    asked = Every(1, one) if isinstance(one, str) else one
-    if not isinstance(asked, Every) or not isinstance(asked.what, str):
+    asked = one if isinstance(one, Every) else Every(1, one)
+    if isinstance(asked.what, (Part, Population)):
+        name = asked.what.name
+        raise NetworkError(f"record: {name} are neurons; add what to record, for example ({name}, 'spikes')")
+    if not isinstance(asked.what, str) and not is_pair(asked.what):
         raise NetworkError(f"record: found {one!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
-    name, _, what = asked.what.rpartition(".")
-    if not name:
+    owner, what = split_label(asked.what)
+    where = f"record: {shown_label(asked.what)!r}"
+    if owner == "":
         if any(what == population.name for population in plan.populations):
             raise NetworkError(f"record: {what!r} is a population; add what to record, for example '{what}.spikes'")
         first = plan.populations[0].name
-        raise NetworkError(
-            f"record: {asked.what!r} names no population; pass one, for example '{first}.{what or 'spikes'}'"
-        )
-    _check_no_index(asked.what)
-    if name in plan.projection_names:
-        return _request_of_synapses(plan, asked, name, what)
-    population = found_population(plan, f"record: {asked.what!r}", name)
+        raise NetworkError(f"{where} names no population; pass one, for example '{first}.{what or 'spikes'}'")
+    _check_no_index(where, owner, what)
+    if owner in plan.projection_names:
+        return _request_of_synapses(plan, asked, owner, what)
+    neurons = found_neurons(plan, where, owner, [*plan.plastic_by_name])
+    population, label = neurons.population, _label(asked)
     if asked.synapses is not None:
         raise NetworkError(f"every: {asked.what!r} is a state of neurons; pass neurons= instead of synapses=")
-    if isinstance(one, str) and what in KINDS:
-        return Request(one, what, name)
-    _check_state(population, asked.what, what)
-    chosen = _chosen(asked.what, asked.neurons, "neurons", population.size, population.name)
-    sample = Sample(name, what, _interval(plan, asked), chosen)
+    if not isinstance(one, Every) and what in KINDS:
+        return Request(label, what, population.name, numbers=neurons.numbers)
+    _check_state(population, shown_label(asked.what), what)
+    if neurons.numbers is not None and asked.neurons is not None:
+        raise NetworkError(f"every: {asked.what!r} is of a part, and neurons= names some, too; pass one of them")
+    are_of(plan, f"every: neurons of {shown_label(asked.what)!r}", asked.neurons, population)
+    chosen = neurons.numbers
+    if chosen is None:
+        chosen = _chosen(asked.what, asked.neurons, "neurons", population.size, population.name)
+    sample = Sample(population.name, what, _interval(plan, asked), chosen)
     unit = str(population.units.get(what, ""))
-    return Request(_label(asked), "sample", name, sample, "" if unit == "1" else unit)
+    return Request(label, "sample", population.name, sample, "" if unit == "1" else unit)
 
 
 def _label(asked: Every) -> str:
     label: Any = asked.label
     if label is not None and not (isinstance(label, str) and label):
         raise NetworkError(f"every: label is {label!r}; pass a string that is not empty, or None")
-    return asked.what if label is None else label
+    return shown_label(asked.what) if label is None else label
 
 
 def _interval(plan: Plan, asked: Every) -> int:
@@ -177,9 +198,8 @@ def _request_of_synapses(plan: Plan, asked: Every, name: str, what: str) -> Requ
         )
     there = ["w", *plastic.rules.states]
     if what not in there:
-        raise NetworkError(
-            f"{where} is not there{did_you_mean(what, there)}; synapses of {name} have {', '.join(there)}"
-        )
+        guess = "; did you mean 'w'?" if what in ("weight", "weights") else did_you_mean(what, there)
+        raise NetworkError(f"{where} is not there{guess}; synapses of {name} have {', '.join(there)}")
     if asked.neurons is not None:
         raise NetworkError(f"every: {asked.what!r} is of synapses; pass synapses= instead of neurons=")
     chosen = _chosen(asked.what, asked.synapses, "synapses", plastic.entries, name)
@@ -187,18 +207,18 @@ def _request_of_synapses(plan: Plan, asked: Every, name: str, what: str) -> Requ
     return Request(_label(asked), "sample", name, sample)
 
 
-def _check_no_index(asked: str) -> None:
-    """Raise if a request takes neurons in brackets, as in 'exc.v[0]'."""
-    what, bracket, _ = asked.partition("[")
+def _check_no_index(where: str, owner: Any, what: str) -> None:
+    """Raise if a request takes neurons in brackets at its end, as in 'exc.v[0]'."""
+    kind, bracket, _ = what.partition("[")
     if not bracket:
         return
-    name, _, kind = what.rpartition(".")
+    name = owner if isinstance(owner, str) else owner.name
     if kind in KINDS:
         raise NetworkError(
-            f"record: {asked!r} names neurons; record '{name}.spikes', and take those of some neurons from the result: "
-            f"result['{name}.spikes'].of([0, 1])"
+            f"{where} names neurons; record '{name}.spikes', and take those of some neurons from the result: "
+            f"result['{name}.spikes'].of([0, 1]); or record a part, such as '{name}[:2].{kind}'"
         )
-    raise NetworkError(f"record: {asked!r} names neurons; pass every(1, {what!r}, neurons=[0, 1])")
+    raise NetworkError(f"{where} names neurons; pass every(1, '{name}.{kind}', neurons=[0, 1])")
 
 
 def _check_state(population: PopulationPlan, asked: str, what: str) -> None:

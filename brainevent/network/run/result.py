@@ -15,6 +15,7 @@ from ...errors import NetworkError, did_you_mean
 from ...spikes.plots import plot_traces
 from ...spikes.trains import ListedSpikes, Spikes, joined
 from ..plan.plan import Plan
+from .neurons import Label, is_pair, rate_of, shown_label, spikes_of
 from .recorded import Recorded
 from .requests import Request
 
@@ -37,7 +38,9 @@ class Result(Mapping[str, Any]):
     | `"exc.rate"` | how many neurons of the population spiked in each step: int32 (steps,) |
     | `"exc.v"` | a state, after each step or those of `every`: (records, neurons) |
 
-    Results of consecutive runs add up: `first + second`.
+    Of a part of a population there is the same, by its label `"exc[:100].spikes"` or by the pair `(exc[mask],
+    "spikes")`. Its spikes keep the numbers of the population, as those of `Spikes.of` do; arrays have its neurons only,
+    in its order. Results of consecutive runs add up: `first + second`.
 
     Attributes:
         requests: What should be recorded.
@@ -64,10 +67,9 @@ class Result(Mapping[str, Any]):
     interrupted: bool = False
     reason: str = ""
 
-    def __getitem__(self, label: str) -> Any:
+    def __getitem__(self, label: Label) -> Any:
         """Return what was recorded under a label."""
-        self._request(label)
-        return self.recorded[label]
+        return self.recorded[self._request(label).label]
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the labels."""
@@ -77,7 +79,7 @@ class Result(Mapping[str, Any]):
         """Return how many labels there are."""
         return len(self.recorded)
 
-    def times(self, label: str) -> Array:
+    def times(self, label: Label) -> Array:
         """Return the time of each row of a record, or of each spike, in milliseconds.
 
         What happens in step t has the time t x dt: a spike, and a state that is recorded after the step.
@@ -93,10 +95,10 @@ class Result(Mapping[str, Any]):
         """
         request = self._request(label)
         if request.kind == "spikes":
-            return self.recorded[label].times
+            return self.recorded[request.label].times
         if request.kind == "counts":
             raise NetworkError(
-                f"result.times: {label} has one value for the whole run; pass a label with values over time"
+                f"result.times: {request.label} has one value for the whole run; pass a label with values over time"
             )
         period = 1 if request.sample is None else request.sample.every
         begin = -(-self.first // period) * period
@@ -123,7 +125,7 @@ class Result(Mapping[str, Any]):
             >>> len(result.plot().axes), len(result.plot_traces("cells.v").axes)
             (2, 1)
         """
-        found = {r.population: self.recorded[r.label] for r in self.requests if r.kind == "spikes"}
+        found = {r.shown: self.recorded[r.label] for r in self.requests if r.kind == "spikes"}
         if not found:
             raise NetworkError(
                 "result.plot: no spikes were recorded; pass record= the spikes of a population, such as 'exc.spikes'"
@@ -131,7 +133,7 @@ class Result(Mapping[str, Any]):
         spikes, groups = Spikes.stack(found)
         return spikes.plot(figure, **{"groups": groups if len(groups) > 1 else None, **keywords})
 
-    def plot_traces(self, record: str, /, **keywords: Any) -> Figure:
+    def plot_traces(self, record: Label, /, **keywords: Any) -> Figure:
         """Draw a state that was recorded, over time; with a mark for each spike, if spikes were recorded, too.
 
         Args:
@@ -147,12 +149,12 @@ class Result(Mapping[str, Any]):
         """
         request = self._request(record)
         if request.sample is None:
-            raise NetworkError(f"result.plot_traces: {record} is not a state; record one, such as 'exc.v'")
-        same = [r.label for r in self.requests if r.kind == "spikes" and r.population == request.population]
+            raise NetworkError(f"result.plot_traces: {request.label} is not a state; record one, such as 'exc.v'")
+        same = [r.label for r in self.requests if r.kind == "spikes" and _has_neurons(r, request)]
         state = request.sample.state
         usual = {"names": request.sample.neurons, "label": f"{state} ({request.unit})" if request.unit else state}
         usual |= {"spikes": self.recorded[same[0]]} if same else {}
-        return plot_traces(self.times(record), self.recorded[record], **{**usual, **keywords})
+        return plot_traces(self.times(request.label), self.recorded[request.label], **{**usual, **keywords})
 
     def __add__(self, later: Result) -> Result:
         """Return this run and the one after it as one."""
@@ -190,7 +192,8 @@ class Result(Mapping[str, Any]):
     def _when(self) -> str:
         return f"{self.steps} steps of {self.dt:g} ms from step {self.first}"
 
-    def _request(self, label: str) -> Request:
+    def _request(self, label: Label) -> Request:
+        label = shown_label(label) if is_pair(label) else label
         found = {request.label: request for request in self.requests}
         if label not in found:
             raise _NotRecordedError(
@@ -209,6 +212,13 @@ class Result(Mapping[str, Any]):
         return (
             (one.population, one.sample.state, one.sample.every) == (two.population, two.sample.state, two.sample.every)
         ) and np.array_equal(one.sample.neurons, two.sample.neurons)
+
+
+def _has_neurons(spikes: Request, states: Request) -> bool:
+    """Say whether spikes are those of all neurons of which states were recorded."""
+    if spikes.population != states.population or states.sample is None:
+        return False
+    return spikes.numbers is None or bool(np.isin(states.sample.neurons, spikes.numbers).all())
 
 
 class _NotRecordedError(NetworkError, KeyError):
@@ -230,25 +240,26 @@ def result_of(
 
 def value_of(plan: Plan, request: Request, part: Recorded) -> Any:
     """Return the value of a request from what an engine recorded."""
+    some = request.numbers is not None
     if request.kind == "counts":
-        return part.counts[request.population]
+        counts = part.counts[request.population]
+        return counts[request.numbers] if some else counts
     if request.kind == "rate":
-        return part.rates[request.population]
+        return rate_of(request.neurons(plan), part) if some else part.rates[request.population]
     if request.kind == "sample":
         return part.samples[request.label]
-    size = plan.population(request.population).size
-    return ListedSpikes(part.spikes[request.population], part.steps, size, plan.dt, part.first)
+    return spikes_of(request.neurons(plan), part, plan.dt)
 
 
 def nothing(plan: Plan, request: Request, first: int) -> Any:
     """Return what is recorded in no steps."""
     if request.sample is not None:
         return np.empty((0, request.sample.neurons.size), request.sample.dtype(plan))
-    population = plan.population(request.population)
     if request.kind == "spikes":
         events = np.empty(0, np.uint32), np.empty(0, np.int32)
-        return ListedSpikes(events, 0, population.size, plan.dt, first)
-    return np.zeros(population.size if request.kind == "counts" else 0, np.int32)
+        none = Recorded(first, 0, {request.population: events}, {}, {}, {})
+        return spikes_of(request.neurons(plan), none, plan.dt)
+    return np.zeros(request.neurons(plan).size if request.kind == "counts" else 0, np.int32)
 
 
 def _joined(kind: str, pieces: list[Any]) -> Any:

@@ -47,13 +47,14 @@ class Shown:
         """Return the network in tables: populations, synapses, memory, and by how much weights are rounded.
 
         Weights that were replaced are named, and quanta that changed with them. For each population there is what
-        `simulate` trains it with, native code or plain JAX, why, and how weights are rounded then.
+        `simulate` trains it with, native code or plain JAX, why, and how weights are rounded then; and for the network
+        what `eprop` runs.
 
         Returns:
             A string that prints as it is.
         """
         weights, name = self._weights, engine_name(self.engine)
-        lines = [weights.said, beside_in_words(name, plastic=bool(self.plan.plastic)), self._training()]
+        lines = [weights.said, self._beside(), self._training()]
         return reported(weights.plan, name, self.steps, *self._where(), [line for line in lines if line])
 
     def explain(self) -> Text:
@@ -63,8 +64,13 @@ class Shown:
             A string that prints as it is.
         """
         name = engine_name(self.engine)
-        parts = explained(self.plan, name), self._training(), beside_in_words(name, plastic=bool(self.plan.plastic))
+        parts = explained(self.plan, name), self._training(), self._beside()
         return Text("\n\n".join(part for part in parts if part))
+
+    def _beside(self) -> str:
+        """Say how the elements of a sweep run, or what the engine says of them."""
+        in_words = beside_in_words(engine_name(self.engine), plastic=bool(self.plan.plastic))
+        return getattr(self.engine, "said_of_sweeps", in_words)
 
     def _training(self) -> str:
         """Say how populations are trained; nothing if the backend is not one of `simulate`."""

@@ -14,17 +14,31 @@ import numpy as np
 from ...bench.progress import counted
 from ...errors import CheckpointError, NetworkError
 from ...typing import Quantity
-from ..engine import Engine
+from ..description.parts import Part
+from ..description.populations import Population
+from ..engine import Engine, Joined
 from ..plan.connections import Connections, connections, plastic_connections, weights_of
+from ..plan.mapped import attributes_of, described_population
 from ..plan.plan import Plan
 from ..plan.replaced import Weights
 from ..state import NetworkState, begun_state
-from .checked import checked_inputs, checked_state, first_weights, given_weights, going_on, split_plastic, split_values
+from .checked import (
+    checked_inputs,
+    checked_state,
+    first_weights,
+    given_weights,
+    going_on,
+    split_plastic,
+    split_values,
+    values_of_part,
+)
 from .checkpoint import read_checkpoint, write_checkpoint
 from .chunks import chunks, needs_no_chunks
 from .collected import Collected, check_room_for
 from .duration import MOST_STEPS, counted_run, counted_steps
 from .elements import Elements, Now, Swept
+from .neurons import Label, found_neurons
+from .of_parts import PartValues, names_neurons, replaced_at, shown_owner
 from .pace import Pace, Stop, stopped_by_ctrl_c
 from .requests import Every, parsed, wanted
 from .result import Result, result_of
@@ -74,8 +88,8 @@ class Simulation(Shown):
     def run(
         self,
         steps: int | Quantity | None = None,
-        record: str | Every | Iterable[str | Every] = (),
-        inputs: Mapping[str, Any] | None = None,
+        record: Label | Every | Iterable[Label | Every] = (),
+        inputs: Mapping[Label, Any] | None = None,
         progress: bool = False,
         callback: Callable[[Simulation, Result], object] | None = None,
         chunk: int | Quantity | None = None,
@@ -95,9 +109,10 @@ class Simulation(Shown):
                 `ms`.
             record: What to record: `"exc.spikes"`, `"exc.counts"` (spikes of each neuron), `"exc.rate"` (spikes of the
                 population in each step), a state such as `"exc.v"`, or `every(5, "exc.v", neurons=slice(0, 10))`. A
-                state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`.
+                state that is called `spikes`, `counts` or `rate` is recorded by `every(1, "exc.rate")`. Of a part of a
+                population: `"exc[:100].spikes"`, or a pair such as `(exc[mask], "spikes")`.
             inputs: What to add to that which arrives, by `"population.receptor"`: (steps, neurons), or (steps,) for the
-                same to all neurons.
+                same to all neurons. A part is named as in `record`; inputs of the same neurons add up.
             progress: Whether to show the progress of the run on stderr.
             callback: Called after each chunk, with the simulation and the result of this chunk. It may change
                 parameters and states, and save; `KeyboardInterrupt` from it ends the run as Ctrl-C does. With any
@@ -124,6 +139,8 @@ class Simulation(Shown):
             raise NetworkError(
                 f"run: steps is {total}, after {self.steps}; a simulation has at most {MOST_STEPS} steps"
             )
+        if isinstance(self.engine, Joined):
+            self.engine.agree("run", {"steps": total, "chunk": fixed})
         requests, given = parsed(self.plan, record), checked_inputs(self.plan, inputs, total)
         check_room_for(self.plan, requests, self.steps, total)
         self.engine.plan.warn_of_rounding()
@@ -143,9 +160,9 @@ class Simulation(Shown):
     def sweep(
         self,
         steps: int | Quantity | None = None,
-        record: str | Every | Iterable[str | Every] = (),
-        values: Mapping[str, Mapping[str, Any]] | None = None,
-        inputs: Mapping[str, Any] | None = None,
+        record: Label | Every | Iterable[Label | Every] = (),
+        values: Mapping[Label, Mapping[str, Any]] | None = None,
+        inputs: Mapping[Label, Any] | None = None,
         seeds: Iterable[int] | None = None,
         progress: bool = False,
         threads: int | None = None,
@@ -165,9 +182,11 @@ class Simulation(Shown):
         Args:
             steps: How many steps each element runs; or a time with a unit; or None, with `ms`.
             record: What to record, as for `run`.
-            values: Parameters and states by population, and weights by projection, as `set` takes them, such as
+            values: Parameters and states by population or part, and weights by projection, as `set` takes them, such as
                 `{"exc": {"threshold": [-52.0, -50.0]}, "exc->inh": {"weights": [0.1, 0.2]}}`. The first axis of each
-                is over elements, or has length 1 for all of them; then come those that `set` takes.
+                is over elements, or has length 1 for all of them; then come those that `set` takes. Values of a part,
+                such as `{exc[:100]: {"current": [[0.0], [9.0]]}}`, replace those of its population, in any order; two
+                parts that give the same neuron the same value are an error.
             inputs: What to add to that which arrives, by `"population.receptor"`: (elements, steps, neurons), or
                 (elements, steps) for the same to all neurons; the first axis may have length 1.
             seeds: A seed for each element: from it follow random numbers, initial states and parameters that are
@@ -212,8 +231,8 @@ class Simulation(Shown):
 
     def stepper(
         self,
-        record: str | Every | Iterable[str | Every] = (),
-        inputs: str | Iterable[str] = (),
+        record: Label | Every | Iterable[Label | Every] = (),
+        inputs: Label | Iterable[Label] = (),
         steps: int | Quantity | None = None,
     ) -> Stepper:
         """Prepare a step, for a loop that looks at the network and acts on it in each step.
@@ -303,6 +322,22 @@ class Simulation(Shown):
             return plastic_connections(self.plan, name, self.engine.state.synapses[name]["w"])
         return connections(self._now, name)
 
+    def at(self, population: str | Population | Part) -> dict[str, Array]:
+        """Return the attributes of neurons: what `Population(..., at=...)` describes.
+
+        Args:
+            population: Name of the population, or the population itself; or a part of it, such as `exc[:100]`.
+
+        Returns:
+            Arrays (neurons,) by name: float32, in the units that the population declares.
+
+        Raises:
+            NetworkError: If there is no such population.
+        """
+        neurons = found_neurons(self.plan, "at", population)
+        found = attributes_of(described_population(self.network, neurons.population.name), self.plan.seed)
+        return found if neurons.numbers is None else {key: one[neurons.numbers] for key, one in found.items()}
+
     def __getstate__(self) -> Any:
         raise TypeError(
             "a Simulation cannot be copied or pickled; build another one from the network, and let it go on from "
@@ -316,18 +351,19 @@ class Simulation(Shown):
 
     # ---- changing
 
-    def set(self, name: str, /, **values: Any) -> None:
+    def set(self, name: str | Population | Part, /, **values: Any) -> None:
         """Replace parameters and states of a population, or weights of its synapses: all, or none if one does not fit.
 
         Args:
-            name: Name of the population, projection or coupling.
+            name: Name of the population, projection or coupling, or the population itself; or a part of a population,
+                such as `exc[:100]` or its name `"exc[:100]"`: the other neurons keep their values.
             **values: Of a population, a number, or an array with one element for each neuron, by name. A parameter that
                 was built as one number for all neurons stays one. Of a projection or coupling, `weights`: a number, an
                 array with one element for each synapse in the order of `connections`, or a matrix (sources, targets),
                 which is zero where there is no synapse; spikes that have not arrived yet keep their weights. The
                 network then does what one does that is built with these weights, to the last bit: quantum and layout
-                are chosen anew. Of a plastic projection, `weights`, parameters of its rules, and states of its
-                synapses.
+                are chosen anew. Of a plastic projection, parameters of its rules, and `weights` and states of its
+                synapses: a number, or an array in that order.
 
         Raises:
             NetworkError: A name does not exist, a value does not fit, or sums of the new weights and of pending input
@@ -343,6 +379,13 @@ class Simulation(Shown):
             >>> sim.connections(synapses.usual_name).sources
             array([0, 1, 2, 3, 4], dtype=int32)
         """
+        if names_neurons(self.plan, name):
+            neurons = found_neurons(self.plan, "set", name)
+            if neurons.numbers is not None:
+                self._set_part(PartValues(neurons, shown_owner(name), values))
+                return
+            name = neurons.population.name
+        assert isinstance(name, str)
         if name in self.plan.plastic_by_name:
             self._set_plastic(name, values)
             return
@@ -350,7 +393,16 @@ class Simulation(Shown):
             if replaced := given_weights(self._weights, name, values):
                 self._go_on("set", self._weights, self.engine.state, replaced)
             return
-        params, states = split_values(self.plan.population(name), values)
+        self._set_neurons(name, *split_values(self.plan.population(name), values))
+
+    def _set_part(self, part: PartValues) -> None:
+        name, given = part.population, values_of_part(part)
+        params, states = self._params[name], self.engine.state.neurons[name]
+        of_all = {key: replaced_at({**states, **params}[key], part.numbers, x) for key, x in given.items()}
+        self._set_neurons(name, *({key: of_all[key] for key in of_all if key in own} for own in (params, states)))
+
+    def _set_neurons(self, name: str, params: Mapping[str, Array], states: Mapping[str, Array]) -> None:
+        """Replace parameters and states of a population, which are checked."""
         for param, value in params.items():
             self._set_param(name, param, value)
         if states:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..plan.plan import Plan
 from .checked import as_dtype, found_receptor, refuse_infinite
 from .collected import check_room_for
 from .duration import MOST_STEPS
+from .neurons import Label, Neurons, is_pair, shown_label
 from .recorded import Recorded, RecordedStep
 from .requests import Every, Request, parsed, wanted
 from .result import result_of
@@ -30,13 +31,19 @@ _PLACES = {"spikes": 0, "counts": 1, "rate": 2, "sample": 3}  # in a `RecordedSt
 
 
 class _Input(NamedTuple):
-    """An input, its array (steps, neurons) that engines read, and the part of it that values are written to."""
+    """An input, its array (steps, neurons), and the part of it that values are written to; `numbers` are of a part."""
 
-    label: str
+    label: Label
     place: tuple[str, str]
     array: Array
     target: Array
     unit: Any
+    numbers: Array | None
+
+    @property
+    def shown(self) -> str:
+        """The label as a string."""
+        return shown_label(self.label)
 
 
 class Stepper:
@@ -69,8 +76,8 @@ class Stepper:
     def __init__(
         self,
         sim: Shown,
-        record: str | Every | Iterable[str | Every],
-        inputs: str | Iterable[str],
+        record: Label | Every | Iterable[Label | Every],
+        inputs: Label | Iterable[Label],
         steps: int | None,
     ):
         self.steps = steps
@@ -80,13 +87,17 @@ class Stepper:
             _check_each_step(self._requests)
         check_room_for(sim.plan, self._requests, 0, self._count, "stepper")
         self._inputs = [_input(sim.plan, label, steps) for label in _labels(inputs)]
+        self._arrays, self._sums = _arrays(sim.plan, self._inputs, self._count)
         self._largest = float(np.finfo(sim.plan.dtype).max)
-        self._values = [(r.label, _PLACES[r.kind], r.label if r.sample else r.population) for r in self._requests]
+        some = [r for r in self._requests if r.numbers is not None]
+        self._of_parts = {r.label: (r.kind, r.population, r.neurons(sim.plan)) for r in some}
+        whole = [r for r in self._requests if r.numbers is None]
+        self._values = [(r.label, _PLACES[r.kind], r.label if r.sample else r.population) for r in whole]
         self._lock = threading.Lock()  # of the arrays of inputs
         self._engine: Engine | None = None
         self._prepared: Prepared
 
-    def __call__(self, inputs: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    def __call__(self, inputs: Mapping[Label, Any] | None = None) -> Mapping[str, Any]:
         """Run the next step, or the next `steps` steps, and return what was recorded.
 
         Ctrl-C raises `KeyboardInterrupt` after a whole step; `Simulation.steps` then says which step comes next.
@@ -119,8 +130,7 @@ class Stepper:
             self._write(inputs)
             engine = self._sim.engine
             if engine is not self._engine:
-                given = {one.place: one.array for one in self._inputs}
-                self._prepared = engine.prepared(self._count, wanted(self._requests), given)
+                self._prepared = engine.prepared(self._count, wanted(self._requests), self._arrays)
                 self._engine = engine
             if engine.step + self._count > MOST_STEPS:
                 raise NetworkError(
@@ -143,18 +153,30 @@ class Stepper:
         raise TypeError("a Stepper cannot be copied or pickled; make another one by sim.stepper(...)")
 
     def _labels(self) -> list[str]:
-        return [one.label for one in self._inputs]
+        return [one.shown for one in self._inputs]
 
     def _by_label(self, recorded: RecordedStep) -> dict[str, Any]:
-        return {label: recorded[place][key] for label, place, key in self._values}
+        found = {label: recorded[place][key] for label, place, key in self._values}
+        if not self._of_parts:
+            return found
+        found |= {label: _of_part(recorded, *one) for label, one in self._of_parts.items()}
+        return {request.label: found[request.label] for request in self._requests}
 
     def _result(self, recorded: Recorded) -> Mapping[str, Any]:
         return result_of(self._plan, self._requests, [recorded], recorded.first)
 
     # ---- inputs
 
-    def _write(self, inputs: Mapping[str, Any] | None) -> None:
+    def _write(self, inputs: Mapping[Label, Any] | None) -> None:
         """Write the values of all inputs to their arrays; engines find out whether they are finite."""
+        self._write_each(inputs)
+        for array, added in self._sums:
+            array.fill(0)
+            for one in added:
+                with np.errstate(over="ignore"):
+                    array[:, slice(None) if one.numbers is None else one.numbers] += one.array
+
+    def _write_each(self, inputs: Mapping[Label, Any] | None) -> None:
         given = {} if inputs is None else inputs
         try:
             for one in self._inputs:
@@ -167,7 +189,7 @@ class Stepper:
                     self._write_other(one, value)
             if len(given) == len(self._inputs):
                 return
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, IndexError):
             self._check_names(inputs)
             raise
         self._check_names(inputs)
@@ -176,13 +198,13 @@ class Stepper:
         """Write a value of another kind, shape or dtype."""
         array = value
         if not (type(value) is np.ndarray and value.dtype.kind in _FAST):
-            array = as_dtype(f"step: {one.label!r}", value, one.array.dtype, one.unit)
+            array = as_dtype(f"step: {one.shown!r}", value, one.array.dtype, one.unit)
         steps, size = one.array.shape
         if self.steps is not None and array.shape == (steps,):
             array = array[:, None]
         allowed = ((size,), (1,)) if self.steps is None else ((steps, size), (steps, 1), (1, size))
         if array.shape not in ((), *allowed):
-            raise NetworkError(f"step: {one.label!r} has shape {array.shape}; pass {self._shapes(steps, size)}")
+            raise NetworkError(f"step: {one.shown!r} has shape {array.shape}; pass {self._shapes(steps, size)}")
         with np.errstate(over="ignore"):
             one.target[...] = array
 
@@ -199,7 +221,7 @@ class Stepper:
         labels = self._labels()
         if inputs is not None and not isinstance(inputs, Mapping):
             raise NetworkError(f"step: found {type(inputs).__name__}; pass {{'population.receptor': value}}")
-        given = {} if inputs is None else inputs
+        given = {} if inputs is None else {shown_label(label): value for label, value in inputs.items()}
         for label in given:
             if label not in labels:
                 raise NetworkError(
@@ -209,33 +231,68 @@ class Stepper:
         if missing := [label for label in labels if label not in given]:
             raise NetworkError(f"step: {missing[0]!r} is missing; pass a value for each input, 0.0 for none")
 
-    def _refused(self, inputs: Mapping[str, Any] | None) -> Any:
+    def _refused(self, inputs: Mapping[Label, Any] | None) -> Any:
         """Raise for an input that is not finite."""
         for one in self._inputs:
-            where, value = f"step: {one.label!r}", (inputs or {})[one.label]
+            where, value = f"step: {one.shown!r}", (inputs or {})[one.label]
             refuse_infinite(where, as_dtype(where, value, one.array.dtype, one.unit))
+        for array, added in self._sums:
+            refuse_infinite(f"step: {', '.join(repr(one.shown) for one in added)}, added up", array)
         raise NetworkError("step: an input that is not finite was changed while it was used; pass an array of its own")
 
 
-def _labels(inputs: Any) -> list[str]:
+def _labels(inputs: Any) -> list[Label]:
     """Return the names of inputs, or raise."""
-    labels = [inputs] if isinstance(inputs, str) else list(inputs) if isinstance(inputs, Iterable) else None
+    one = isinstance(inputs, str) or is_pair(inputs)
+    labels = [inputs] if one else list(inputs) if isinstance(inputs, Iterable) else None
     if labels is None or isinstance(inputs, Mapping):
         raise NetworkError(f"stepper: inputs is {inputs!r}; pass names such as 'exc.syn', and values to each step")
-    for label in labels:
-        if labels.count(label) > 1:
-            raise NetworkError(f"stepper: the input {label!r} is named twice; name it once")
+    names = [shown_label(label) for label in labels]
+    for name in names:
+        if names.count(name) > 1:
+            raise NetworkError(f"stepper: the input {name!r} is named twice; name it once")
     return labels
 
 
-def _input(plan: Plan, label: Any, steps: int | None) -> _Input:
-    population, receptor = found_receptor(plan, label)
-    shape = (steps or 1, population.size)
-    size = shape[0] * shape[1] * np.dtype(plan.dtype).itemsize
-    check_room("stepper", f"the input {label!r} of {shape[0]} steps and {shape[1]} neurons", size, on_host=True)
-    array = np.zeros(shape, plan.dtype)
+def _input(plan: Plan, label: Label, steps: int | None) -> _Input:
+    neurons, receptor = found_receptor(plan, label)
+    population = neurons.population
+    array = _zeros(plan, shown_label(label), steps or 1, neurons.size)
     unit = unit_of(population.name, population.units, receptor)
-    return _Input(label, (population.name, receptor), array, array[0] if steps is None else array, unit)
+    target = array[0] if steps is None else array
+    return _Input(label, (population.name, receptor), array, target, unit, neurons.numbers)
+
+
+def _zeros(plan: Plan, label: str, steps: int, neurons: int) -> Array:
+    size = steps * neurons * np.dtype(plan.dtype).itemsize
+    check_room("stepper", f"the input {label!r} of {steps} steps and {neurons} neurons", size, on_host=True)
+    return np.zeros((steps, neurons), plan.dtype)
+
+
+def _arrays(
+    plan: Plan, inputs: Sequence[_Input], steps: int
+) -> tuple[dict[tuple[str, str], Array], list[tuple[Array, list[_Input]]]]:
+    """Return what engines read, by population and receptor; and of those that are sums, which inputs add up to them."""
+    by_place: dict[tuple[str, str], list[_Input]] = {}
+    for one in inputs:
+        by_place.setdefault(one.place, []).append(one)
+    arrays, sums = {}, []
+    for place, some in by_place.items():
+        if len(some) == 1 and some[0].numbers is None:
+            arrays[place] = some[0].array
+        else:
+            arrays[place] = _zeros(plan, ".".join(place), steps, plan.population(place[0]).size)
+            sums.append((arrays[place], some))
+    return arrays, sums
+
+
+def _of_part(recorded: RecordedStep, kind: str, population: str, neurons: Neurons) -> Any:
+    """Return what one step recorded of a part."""
+    if kind == "counts":
+        return recorded.counts[population][neurons.numbers]
+    who = recorded.spikes[population]
+    here = neurons.mask[who]
+    return int(here.sum()) if kind == "rate" else who[here]
 
 
 def _check_each_step(requests: Iterable[Request]) -> None:

@@ -45,7 +45,8 @@ def swept(
             f"sweep: threads is an option of backend='numba', but the backend is {backend!r}; leave it out"
         )
     queue = _Queue(elements, requests, steps, stop, update)
-    if backend == "cuda" and not engine.plan.plastic:
+    on_several = len(getattr(engine, "devices", ())) > 1  # which raises
+    if backend == "cuda" and (on_several or not engine.plan.plastic):
         queue.run_on_gpu(engine)
         return queue.all_results()
     count = threads_for(len(elements), threads) if backend == "numba" else 1

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..._html import document, table
 from ...errors import NetworkError
+from .neurons import Label
 from .result import Result
 
 __all__ = ["SweepResult"]
@@ -54,12 +55,12 @@ class SweepResult(Sequence[Result]):
     @overload
     def __getitem__(self, index: slice) -> SweepResult: ...
     @overload
-    def __getitem__(self, index: str) -> Any: ...
-    def __getitem__(self, index: int | slice | str) -> Any:
+    def __getitem__(self, index: str | tuple[Any, str]) -> Any: ...
+    def __getitem__(self, index: int | slice | str | tuple[Any, str]) -> Any:
         """Return the result of an element, those of some, or what all recorded under a label."""
         if isinstance(index, slice):
             return SweepResult(self.results[index])
-        return self._stacked(index) if isinstance(index, str) else self.results[index]
+        return self._stacked(index) if isinstance(index, (str, tuple)) else self.results[index]
 
     def __len__(self) -> int:
         """Return how many elements there are."""
@@ -69,7 +70,7 @@ class SweepResult(Sequence[Result]):
         """Iterate over the results."""
         return iter(self.results)
 
-    def _stacked(self, label: str) -> Any:
+    def _stacked(self, label: Label) -> Any:
         found = [result[label] for result in self.results]
         if not all(isinstance(one, np.ndarray) for one in found):
             return tuple(found)

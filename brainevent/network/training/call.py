@@ -35,8 +35,9 @@ from ..._compat import (
 from ...errors import NetworkError
 from ..reference.products import Product
 from .cells import Cells, cells_of
+from .change import Change
 
-__all__ = ["Engine", "run_steps"]
+__all__ = ["Engine", "run_back", "run_steps"]
 
 Array = Any
 Arrays = Mapping[str, Array]
@@ -81,6 +82,13 @@ class Engine(Protocol):
 
     def backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps back."""
+
+    def along_synapses(self, one: Product, values: Array, change: Change, spikes: Array) -> Array:
+        """Return values of the synapses of a projection after some steps; see `Change`.
+
+        Values are (values, delays, sources, neurons) if the product is dense, else (values, entries); spikes (depth +
+        steps, sources) are uint8, 0 or 1, those of the steps before included.
+        """
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,12 @@ def run_steps(engine: Engine, cells: Cells, steps: int, given: Arrays) -> dict[s
     return dict(zip(_outputs(call), _steps.bind(*given.values(), call=call), strict=True))
 
 
+def run_back(engine: Engine, cells: Cells, steps: int, given: Arrays) -> dict[str, Array]:
+    """Run all steps of a component back; `cells` describes the arrays that it takes and returns, by label."""
+    call = _Call(engine, cells, steps, tuple(given))
+    return dict(zip(_cotangents(call), _back.bind(*given.values(), call=call), strict=True))
+
+
 def _outputs(call: _Call) -> Shapes:
     return call.engine.outputs(call.cells, call.steps)
 
@@ -166,10 +180,7 @@ def _batch(primitive: Primitive, operands: Sequence[Array], axes: Sequence[Any],
 def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> tuple[list[Array], list[Any]]:
     """Run the steps with residuals, and return their results with tangents that are linear in those given."""
     if any(cell.adjoint is not None for cell in call.cells.cells):
-        raise NetworkError(
-            f"simulate: a second derivative, which backend={call.engine.title!r} does not have; build the network with "
-            'backend="jax"'
-        )
+        _no_second(call=call)
     given = dict(zip(call.labels, primals, strict=True))
     rates = {k: t for k, t in zip(call.labels, tangents, strict=True) if not isinstance(t, Zero)}
     places = {cell.place: cell.population.name for cell in call.cells.cells}
@@ -254,8 +265,8 @@ def _forward_mode(*_: Any, call: _Call) -> Any:
 
 def _no_second(*_: Any, call: _Call) -> Any:
     raise NetworkError(
-        f"simulate: a second derivative, which backend={call.engine.title!r} does not have; build the network with "
-        'backend="jax"'
+        f"simulate: a second derivative, which backend={call.engine.title!r} does not have, nor derivatives of what "
+        'eprop returns; build the network with backend="jax"'
     )
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,10 +14,10 @@ from ..plan.pending import in_place_of
 from ..reference.components import Component, Given, Ran
 from ..reference.loop import run_component
 from ..surrogate import SpikeTimes
-from .call import Engine, run_steps
+from .call import Engine, run_back, run_steps
 from .cells import Cells, cells_of, refusal
 
-__all__ = ["NativeRunner"]
+__all__ = ["NativeRunner", "Stored"]
 
 Array = Any
 Arrays = Mapping[str, Array]
@@ -40,11 +40,51 @@ class NativeRunner:
         cells = cells_of(component, None)
         return _ran(cells, given, run_steps(self.engine.as_asked(), cells, steps, _operands(cells, given, steps)))
 
+    def stored(self, component: Component, given: Given, steps: int) -> tuple[Ran, Stored]:
+        """Run a component that is not refused over some steps, and store what its steps back read."""
+        cells, engine = cells_of(component, ()), self.engine.as_asked()
+        operands = _operands(cells, given, steps)
+        results = run_steps(engine, cells, steps, operands)
+        known = {label: x for label, x in operands.items() if label[0] not in "chxfuw"}
+        known |= {label: x for label, x in results.items() if label[0] in "zr"}
+        return _ran(cells, given, results), Stored(engine, cells, steps, known)
+
     def refusal(self, component: Component, *, drawn: bool = True) -> str:
         """Say why a component runs in plain JAX; nothing if it runs natively. See `Engine.refusal` for `drawn`."""
         if isinstance(component.surrogate, SpikeTimes):
             return "derivatives by the times of spikes are computed in plain JAX"
         return refusal(component) or self.engine.as_asked().refusal(cells_of(component, None), drawn=drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What the steps back of a component read: arrays by label, see `Cells`."""
+
+    engine: Engine
+    cells: Cells
+    steps: int
+    arrays: Arrays
+
+    def back(self, population: str, spikes: Array, states: Mapping[str, Array]) -> tuple[Arrays, Arrays]:
+        """Run the steps of a population back as if its spikes reached no other neuron.
+
+        Args:
+            population: Its name.
+            spikes: The cotangents of its spikes, (steps, neurons).
+            states: The cotangents of states after the last step, (neurons,), by name; others are zero.
+
+        Returns:
+            By receptor the cotangents of what arrives, (steps, neurons), and by state those before the first step.
+        """
+        cell = self.cells.cells[self.cells.place(population)]
+        p = cell.place
+        alone = replace(self.cells.component, populations=(cell.population,), products=())
+        own = {"begin", f"key{p}", f"z{p}"}
+        given = {k: x for k, x in self.arrays.items() if k in own or k.startswith((f"r{p}_", f"q{p}_"))}
+        given |= {f"dz{p}": spikes} | {f"ds{p}_{key}": x for key, x in states.items()}
+        found = run_back(self.engine, replace(self.cells, component=alone, cells=(cell,)), self.steps, given)
+        arrived = {key: found[f"dc{p}_{key}"] for key in cell.receptors}
+        return arrived, {key: found[f"dx{p}_{key}"] for key in cell.float_states}
 
 
 def _operands(cells: Cells, given: Given, steps: int) -> dict[str, Array]:

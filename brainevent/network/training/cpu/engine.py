@@ -8,7 +8,7 @@ import importlib
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -22,8 +22,11 @@ from ....ffi.call import NativeTarget, native_call
 from ....scalar.form import Form
 from ....scalar.numba_text import numba_text
 from ...placed import OnCpu
-from ...reference.products import late
-from ..cells import Cells
+from ...reference.products import Product, late
+from ..cells import Cells, named
+from ..change import Change
+from ..times import all_digits
+from .changes import changed
 from .events import times
 from .text import backward_text, forward_text, unread
 
@@ -33,30 +36,41 @@ Array = Any
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
 
+@dataclass(frozen=True)
 class CpuLoops:
-    """Runs all samples of a batch in generated loops, in threads."""
+    """Runs all samples of a batch in generated loops, in threads.
+
+    If it is `precise`, weights within a component are summed in float64 forward, and sums are rounded once.
+    """
+
+    precise: bool = False
 
     title = "numba"
     shares = True
     matrices = False
 
     def as_asked(self) -> CpuLoops:
-        """Return the engine: it has one precision."""
-        return self
+        """Return the engine in the precision of products that JAX is asked for."""
+        return replace(self, precise=all_digits())
 
     def refusal(self, cells: Cells, *, drawn: bool = True) -> str:
         """Say what these loops cannot run: nothing."""
         return ""
 
     def rounding(self, cells: Cells) -> str:
-        """Say how weights are rounded: not at all."""
-        return ""
+        """Say how sums are rounded, if it is not as usual; weights are not."""
+        names = named([one.about.name for one in cells.products])
+        return f"forward, the weights of {names} are summed in float64" if names and self.precise else ""
 
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
         """Multiply spikes (steps, sources) with a matrix (sources, neurons): in float32 only spikes are visited."""
         if matrix.dtype != np.float32:
             return late(jnp.matmul(spikes, matrix, precision=jax.lax.Precision.HIGHEST), delay)
         return times(spikes, matrix, delay)
+
+    def along_synapses(self, one: Product, values: Array, change: Change, spikes: Array) -> Array:
+        """Return values of the synapses of a projection after some steps."""
+        return changed(one, values, change, spikes)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return."""
@@ -66,7 +80,8 @@ class CpuLoops:
         """Run all steps of some samples, if what they return fits in memory."""
         _check_room(cells, steps, size)
         operands = _operands(cells, given)
-        text = forward_text(cells, list(operands), _scalars(cells, operands))
+        sums = "float64" if self.precise else "float32"
+        text = forward_text(cells, list(operands), _scalars(cells, operands), sums)
         forms = tuple(cell.forward for cell in cells.cells)
         return _called("train_forward", text, forms, operands, cells.outputs(steps), size)
 
@@ -174,7 +189,7 @@ class LoopTarget(OnCpu):
 
 @functools.cache
 def _compiled(target: LoopTarget) -> NativeTarget:
-    from ....backends.numba import target_of
+    from ....backends.numba.kernel import target_of
 
     make = importlib.import_module(f"{__package__}.on_kernels").kernel_of
     arguments = dict(zip(target.arguments, (*target.types[0], *target.types[1]), strict=True))

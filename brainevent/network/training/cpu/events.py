@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ...._compat import ShapedArray
 from ....ffi.call import NativeTarget, native_call
-from ...placed import OnCpu
 from ..times import lower_on, times
+from .kernel_target import KernelTarget
 
 __all__ = ["times"]
 
@@ -22,22 +21,9 @@ Array = Any
 _RANKS = {"times_kernel": (3, 4), "outer_kernel": (4, 3)}  # of what spikes are multiplied with, and of results
 
 
-@dataclass(frozen=True)
-class _Target(OnCpu):
-    """One of the two kernels, compiled when a program that runs it is."""
-
-    title: str
-
-    platforms: ClassVar[tuple[str, ...]] = ("cpu",)
-
-    def on(self, platform: str) -> NativeTarget:
-        """Return the target."""
-        return _compiled(self.title)
-
-
 @functools.cache
 def _compiled(title: str) -> NativeTarget:
-    from ....backends.numba import target_of
+    from ....backends.numba.kernel import target_of
 
     spikes, delay = ShapedArray((1,) * 4, np.dtype("uint8")), ShapedArray((1,), np.dtype("int32"))
     other, out = (ShapedArray((1,) * n, np.dtype("float32")) for n in _RANKS[title])
@@ -51,7 +37,7 @@ def _as_bytes(spikes: Array) -> Array:
 
 def _run(kernel: str, shape: tuple[int, ...], spikes: Array, other: Array, delay: int) -> Array:
     operands = [_as_bytes(spikes), other, np.array([delay], np.int32)]
-    return native_call(_Target(kernel), operands, [ShapedArray(shape, np.dtype("float32"))])[0]
+    return native_call(KernelTarget(kernel, _compiled), operands, [ShapedArray(shape, np.dtype("float32"))])[0]
 
 
 def _times(spikes: Array, matrix: Array, *, delay: int, exact: bool) -> Array:

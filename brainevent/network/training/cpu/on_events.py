@@ -11,8 +11,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ....backends.numba import inner
 from ....backends.numba.floats import flush_floats, restore_floats
+from ....backends.numba.inner import inner
 from ....backends.numba.memory import array_at, word
 from ....backends.numba.side_by_side import side_by_side
 from ....backends.numba.vectors import address, byte_at

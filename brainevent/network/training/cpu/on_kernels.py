@@ -10,8 +10,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from ....backends.numba import inner
 from ....backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
+from ....backends.numba.inner import inner
 from ....backends.numba.memory import array_at, word
 from ....backends.numba.side_by_side import side_by_side
 from ....backends.numba.vectors import TALL, address
@@ -22,8 +22,8 @@ from .on_loops import (
     back_sparse,
     copy_row,
     deliver_dense,
+    deliver_others,
     deliver_sparse,
-    deliver_whole,
     fill_row,
     list_ones,
 )
@@ -44,7 +44,7 @@ _HELPERS: dict[str, Any] = {
     "side_by_side": side_by_side,
     "list_ones": list_ones,
 }
-_HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse, "deliver_whole": deliver_whole}
+_HELPERS |= {"deliver_dense": deliver_dense, "deliver_sparse": deliver_sparse, "deliver_others": deliver_others}
 _HELPERS |= {"back_dense": back_dense, "back_sparse": back_sparse}
 # Threads get a table of words instead of arrays: it takes Numba a fraction of the time.
 _WHOLE = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.numba import inner
+from ....backends.numba.inner import inner
 from ....backends.numba.vectors import TALL, WIDE, add_multiples, add_rows, address, byte_at, first_of, nonzero_of_64
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "back_sparse",
     "copy_row",
     "deliver_dense",
+    "deliver_others",
     "deliver_sparse",
-    "deliver_whole",
     "fill_row",
     "list_ones",
     "sum_rows",
@@ -75,19 +75,19 @@ def deliver_dense(weights: Any, delays: Any, found: Any, count: Any, turn: Any, 
 
 
 @inner(apart=True)
-def add_whole(row: Any, sums: Any) -> None:
-    """Add a row of integers to sums."""
+def add_row(row: Any, sums: Any) -> None:
+    """Add a row to sums of any type."""
     for k in range(sums.size):
         sums[k] += row[k]
 
 
 @inner(later=True)
-def deliver_whole(weights: Any, delays: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
-    """Do what `deliver_dense` does with int32 numbers."""
+def deliver_others(weights: Any, delays: Any, found: Any, count: Any, turn: Any, ring: Any) -> None:
+    """Do what `deliver_dense` does with other numbers than float32: integers, or sums in float64."""
     for which in range(len(delays)):
         sums = ring[(turn + delays[which]) % ring.shape[0]]
         for k in range(count):
-            add_whole(weights[which, found[k]], sums)
+            add_row(weights[which, found[k]], sums)
 
 
 @inner(later=True)

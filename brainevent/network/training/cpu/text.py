@@ -64,11 +64,11 @@ def _scalars_of(cell: Cell, scalars: Collection[str]) -> list[str]:
     return [f"all_{key} = {label}[0]" for key, label in labels.items() if label in scalars]
 
 
-def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -> str:
+def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], sums: str = "float32") -> str:
     """Return the text of `group(first, count, table)`, which runs all steps of one sample.
 
     The first axis of all arrays is that of samples; those that samples share have fewer rows. Parameters in `scalars`
-    have one value.
+    have one value. `sums` is the dtype in which float32 weights are summed.
     """
     lines = _Lines()
     calls = {cell.place: _forward_of(cells, cell, given, scalars, lines) for cell in cells.cells}
@@ -85,7 +85,7 @@ def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -
             lines.add(1, f"copy_row({_of_sample(f'x{p}_{key}')}, s{p}_{key}[b])")
         for key in cell.receptors:
             for name, dtype, depth in _rings(cells, cell, key):
-                lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, {cell.size}), np.{dtype})")
+                lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, {cell.size}), np.{dtype or sums})")
     lines.add(1, "for t in range(steps):")
     for cell in cells.cells:
         lines.add(2, calls[cell.place])
@@ -93,28 +93,31 @@ def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str]) -
         own = [j for j, one in enumerate(cells.products) if one.synapses.source == cell.population.name]
         p = cell.place
         lines.add(2, *([f"count{p} = list_ones(address(flags{p}), {cell.size}, found{p})"] if own else []))
-        lines.add(2, *(_delivery(cells, j, p) for j in own))
+        lines.add(2, *(_delivery(cells, j, p, sums) for j in own))
     lines.add(2, "now = np.uint32(now + np.uint32(1))")
     lines.add(1, "restore_floats(before)")
     return lines.text()
 
 
 def _rings(cells: Cells, cell: Cell, receptor: str) -> list[tuple[str, str, int]]:
-    """Return the sums of later steps that a receptor has: name, dtype, and how many steps; of floats, and of quanta."""
+    """Return the sums of later steps that a receptor has: of floats, and of quanta.
+
+    Each has a name, the dtype of quanta, and a number of steps.
+    """
     found = []
     for name, given in (("ring", True), ("quanta", False)):
         if into := [cells.products[j] for j in cells.into(cell, receptor, given=given)]:
-            found.append((name, "float32" if given else into[0].whole, max(one.depth for one in into)))
+            found.append((name, "" if given else into[0].whole, max(one.depth for one in into)))
     return found
 
 
-def _delivery(cells: Cells, j: int, source: int) -> str:
+def _delivery(cells: Cells, j: int, source: int, sums: str) -> str:
     one = cells.products[j]
     target, receptor = one.place
     ring = f"{'ring' if one.given else 'quanta'}{cells.place(target)}_{receptor}"
     structure = "" if one.dense else f" ({', '.join(_structure(j))}),"
-    whole = not one.given and one.whole == "int32"
-    kind, weights = "whole" if whole and one.dense else "dense" if one.dense else "sparse", _of_sample(f"w{j}")
+    floats = (sums if one.given else one.whole) == "float32"
+    kind, weights = "sparse" if not one.dense else "dense" if floats else "others", _of_sample(f"w{j}")
     return f"deliver_{kind}({weights}, delays{j},{structure} found{source}, count{source}, t, {ring})"
 
 
@@ -132,7 +135,8 @@ def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collect
             head[f"{term}_{key}"] = array
             if term in rings:
                 resets.append(f"{term}_{key}[k] = 0")
-        floats = " + ".join(f"{term}_{key}[k]" for term in ("c", "ring") if f"{term}_{key}" in head)
+        forms = {"c": f"c_{key}[k]", "ring": f"np.float32(ring_{key}[k])"}
+        floats = " + ".join(form for term, form in forms.items() if f"{term}_{key}" in head)
         whole = " + ".join(f"{term}_{key}[k]" for term in ("h", "quanta") if f"{term}_{key}" in head)
         head |= {f"u_{key}": _of_sample(f"u{p}_{key}") + "[0]"} if whole else {}
         terms = [f"np.float32({whole}) * u_{key}"] * bool(whole) + [f"({floats})"] * bool(floats)

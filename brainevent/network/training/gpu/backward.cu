@@ -79,7 +79,7 @@ BE void product(float* sums, const Weights<COUNT, IN_REGISTERS>& weights, const 
     float found[CHAINS][TILES][GROUPS][4] = {};
     multiply_pieces<0>(found, weights, sent, turn, part, lane);
     if (SUMS_WITHIN) BLOCK_MEET;
-    put_sums(sums, found, across, part, lane);
+    put_sums<0, CHAINS - 1>(sums, found, across, part, lane);
 }
 
 KERNEL(backward, Backward) {

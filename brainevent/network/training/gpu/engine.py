@@ -16,13 +16,14 @@ from ....scalar.adjoint import Adjoint, adjoint_of
 from ....scalar.form import Form, Name
 from ...reference.products import Product
 from ..cells import Cell, Cells, named
+from ..change import Change, changed
 from ..times import all_digits
 from .calls import Kernels, residuals
 from .device import Device, gpu
 from .halves import times
 from .layer import Layer, Layers, Link
 from .runner import Given, Outputs, Saved, Weights, backward, forward
-from .weights import LARGEST
+from .weights import bits_of, largest_of
 
 __all__ = ["GpuKernels"]
 
@@ -38,7 +39,8 @@ class GpuKernels:
     Forward, weights are rounded to 15 bits: whole numbers of the smallest power of two of which the largest weight is
     at most 16383. So sums are exact, and spikes are those of a network with these weights. Backward, adjoints and
     weights have 11 bits, and sums those of float32; adjoints that are too large for 16 bits become NaN. If the engine
-    is `precise`, both have 16 bits and the range of float32, and what the way back reads is not rounded.
+    is `precise`, weights have 23 bits forward; backward both have 16 bits and the range of float32, and what the way
+    back reads is not rounded.
     """
 
     device: Device | None = None
@@ -58,7 +60,9 @@ class GpuKernels:
         if drawn and self._has_room(self._layers(cells, made)):
             return ""
         neurons = named([f"{cell.size} neurons of {cell.population.name}" for cell in cells.cells])
-        return f"the weights of {_names(cells)}, for {neurons}{_delays(cells)}, are more than a cluster of blocks holds"
+        why = f"the weights of {_names(cells)}, for {neurons}{_delays(cells)}, are more than a cluster of blocks holds"
+        fit = self.precise and not replace(self, precise=False).refusal(cells, drawn=drawn)
+        return why + (' with jax.default_matmul_precision("highest")' if fit else "")
 
     def _has_room(self, layers: Layers) -> bool:
         kernels = Kernels(layers, 1, self._device)
@@ -68,7 +72,9 @@ class GpuKernels:
         """Say how weights are rounded forward, and adjoints backward; nothing if they are not."""
         if not cells.products:
             return "" if self.precise else "backward, stored margins have 11 bits"
-        forward = f"forward, the weights of {_names(cells)} are rounded to 15 bits of the largest, in two planes of s8"
+        bits, planes = (1 + bits_of(3), "three") if self.precise else (1 + bits_of(2), "two")
+        weights = f"the weights of {_names(cells)} are rounded to {bits} bits of the largest"
+        forward = f"forward, {weights}, in {planes} planes of s8"
         back = "they and adjoints have 16 bits" if self.precise else "they, adjoints and stored margins have 11 bits"
         return f"{forward}, so that sums are exact; backward, {back}"
 
@@ -83,6 +89,10 @@ class GpuKernels:
     def times(self, spikes: Array, matrix: Array, delay: int = 0) -> Array:
         """Multiply spikes (steps, sources) with a matrix (sources, neurons), with as many digits as JAX keeps."""
         return times(spikes, matrix, delay)
+
+    def along_synapses(self, one: Product, values: Array, change: Change, spikes: Array) -> Array:
+        """Return values of the synapses of a projection after some steps: XLA multiplies, with all bits of float32."""
+        return changed(one, values, change, spikes)
 
     def outputs(self, cells: Cells, steps: int) -> Shapes:
         """Return shapes and dtypes of what the steps of a sample return: residuals are those of kernels."""
@@ -111,6 +121,7 @@ class GpuKernels:
 
     def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         each, made, inputs = _each(size, given), list[Layer](), list[Given]()
+        fine = each("fine").reshape(size) if "fine" in given else None
         for cell in cells.cells:
             p, keys = cell.place, list(cell.receptors)
             fed = [k for k, key in enumerate(keys) if {f"c{p}_{key}", f"h{p}_{key}"} & given.keys()]
@@ -118,13 +129,13 @@ class GpuKernels:
             currents = currents or [jnp.zeros((size, steps, cell.size), np.float32)]
             states = [each(f"x{p}_{key}") for key in cell.states]
             made.append(self._layer(cells, cell, _own(cell, given), fed=fed or [0]))
-            inputs.append(Given(currents, states, _params(cell, given), _random(cell, each)))
-        layers = self._layers(cells, made)
+            inputs.append(Given(currents, states, _params(cell, given), _random(cell, each), fine))
+        layers = replace(self._layers(cells, made), doubted=fine is not None)
         outputs, saved = forward(layers, self._device, inputs, _weights(cells, layers, given))
         found: dict[str, Array] = {}
         for cell, out, stored in zip(cells.cells, outputs, saved, strict=True):
-            p, spikes = cell.place, out.spikes
-            found[f"z{p}"] = jnp.where(each("fine")[..., None], spikes, jnp.nan) if "fine" in given else spikes
+            p = cell.place
+            found[f"z{p}"] = out.spikes
             found |= {f"s{p}_{key}": x for key, x in zip(cell.states, out.states, strict=True)}
             found |= {f"o{p}_{key}": x for key, x in zip(cell.sampled, out.shown, strict=True)}
             if cell.adjoint is not None:
@@ -250,7 +261,7 @@ def _names(cells: Cells) -> str:
 
 
 def _weights(cells: Cells, layers: Layers, given: Arrays) -> Weights:
-    """Return the sums of all weights of each link, and what they are whole numbers of, if that is known.
+    """Return the sums of all weights of each link: as floats, or as whole numbers of a quantum that is known.
 
     Those of the plan are whole numbers of its quantum, whose sums are exact unless they are too large or others into
     the same receptor are given.
@@ -264,11 +275,13 @@ def _weights(cells: Cells, layers: Layers, given: Arrays) -> Weights:
     of_plan = [functools.reduce(np.add, some) if some else None for some in whole]
     places = [(link.target, link.into) for link in layers.links]
     mixed = {place for place, some in zip(places, floats, strict=True) if some}
-    mixed |= {p for p, x in zip(places, of_plan, strict=True) if x is not None and np.abs(x).max() > LARGEST}
+    most = largest_of(layers.planes)
+    mixed |= {p for p, x in zip(places, of_plan, strict=True) if x is not None and np.abs(x).max() > most}
     quanta = [_quantum(cells, place) for place in places]
+    units = [quantum if p in mixed else np.float32(1) for p, quantum in zip(places, quanta, strict=True)]
     matrices = [
-        functools.reduce(jnp.add, some if x is None else [*some, jnp.asarray(x.astype(np.float32) * quantum)])
-        for some, x, quantum in zip(floats, of_plan, quanta, strict=True)
+        functools.reduce(jnp.add, some if x is None else [*some, jnp.asarray(x.astype(np.float32) * unit)])
+        for some, x, unit in zip(floats, of_plan, units, strict=True)
     ]
     return Weights(matrices, [None if p in mixed else jnp.asarray(q) for p, q in zip(places, quanta, strict=True)])
 

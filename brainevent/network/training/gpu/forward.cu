@@ -2,8 +2,8 @@
 // All steps of layers forward, in one launch.
 //
 // In each step, a block multiplies its rows of weights with the spikes that arrive, which are bits: weights are whole
-// numbers of a quantum in two planes of 8 bits, so sums are exact. Then each thread runs the rule for its neurons, and
-// the block sends their spikes to the others of its cluster.
+// numbers of a quantum in planes of 8 bits, so sums are exact. Then each thread runs the rule for its neurons, and the
+// block sends their spikes to the others of its cluster. The first two PLANES make one sum; a third one has its own.
 
 struct Forward {
     const float* current[CURRENT_ROOM]; // (samples, steps, H)
@@ -12,9 +12,10 @@ struct Forward {
     const uint4* weights;
     const float* quantum;             // (SUMS,)
     const u32* random;                // (samples, 3): the first step, and the keys of random numbers
+    const u32* fine;                  // (samples,): where it is 0, spikes are NaN; only if DOUBTED
     void* kept[KEPT];                 // (samples, steps, SAVED): what the way back reads
     u32* flags[FLAGS];                // (samples, steps, SAVED / 32): spikes, and other bits that the way back reads
-    float* spikes;                    // (samples, steps, H): 1 or 0
+    float* spikes;                    // (samples, steps, H): 1 or 0, or NaN
     u32* end[STATES];                 // (samples, H)
     u32* shown[SHOWN];                // (samples, steps, H): states that are recorded
     u32 steps, samples;
@@ -22,17 +23,18 @@ struct Forward {
 
 constexpr u32 EACH = SAMPLES * OWN / THREADS;     // neurons of a thread
 constexpr u32 STRIDE = THREADS / OWN;             // samples between them
-constexpr u32 COUNT = PRODUCT ? DEPTH / 32 * TILES * 2 : 1;
+constexpr u32 COUNT = PRODUCT ? DEPTH / 32 * TILES * PLANES : 1;
 constexpr u32 IN_REGISTERS = COUNT < REGISTERS ? COUNT : REGISTERS;
 constexpr u32 SLOT = SAMPLES * WORDS, SLICE = SAMPLES * OWN_WORDS * 4;
-constexpr u32 ONE_SUM = PARTS * SAMPLES * SUM_ROW;
+constexpr u32 ONE_TOTAL = PARTS * SAMPLES * SUM_ROW, ONE_SUM = TOTALS * ONE_TOTAL;
+constexpr u32 ALL_CHAINS = CHAINS + TOTALS - 1;   // the last one is that of the third plane
 
 // Words of spikes: those of a block are together.
 BE u32 word_of(u32 sample, u32 word) { return (word / OWN_WORDS * SAMPLES + sample) * OWN_WORDS + word % OWN_WORDS; }
 
 // Multiply with a piece, and with those after it that add to the same sum.
 template <u32 PIECE>
-BE void multiply_pieces(int (&found)[CHAINS][TILES][GROUPS][4], const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 t,
+BE void multiply_pieces(int (&found)[ALL_CHAINS][TILES][GROUPS][4], const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 t,
                         u32 part, u32 lane) {
     const u32* const slot = spikes + (t + (SLOTS - piece_delay(PIECE))) % SLOTS * SLOT;  // that of some steps before
     UNROLLED
@@ -44,9 +46,10 @@ BE void multiply_pieces(int (&found)[CHAINS][TILES][GROUPS][4], const Weights<CO
             const u32 b0 = word >> lane % 4 & 0x01010101u, b1 = word >> (lane % 4 + 4) & 0x01010101u;
             UNROLLED
             for (u32 tile = 0; tile < TILES; ++tile) {
-                const u32 high = ((begin_of(PIECE) / 32 + k) * TILES + tile) * 2;
+                const u32 high = ((begin_of(PIECE) / 32 + k) * TILES + tile) * PLANES;
                 multiply(found[0][tile][group], vector_of(weights, high), b0 << 7, b1 << 7);
                 multiply(found[CHAINS - 1][tile][group], vector_of(weights, high + 1), b0, b1);
+                if constexpr (TOTALS > 1) multiply(found[CHAINS][tile][group], vector_of(weights, high + 2), b0, b1);
             }
         }
     if constexpr (PIECE + 1 < piece_next(PIECE)) multiply_pieces<PIECE + 1>(found, weights, spikes, t, part, lane);
@@ -54,10 +57,22 @@ BE void multiply_pieces(int (&found)[CHAINS][TILES][GROUPS][4], const Weights<CO
 
 template <u32 PIECE = 0>
 BE void product(int* sums, const Weights<COUNT, IN_REGISTERS>& weights, const u32* spikes, u32 t, u32 across, u32 part, u32 lane) {
-    int found[CHAINS][TILES][GROUPS][4] = {};
+    int found[ALL_CHAINS][TILES][GROUPS][4] = {};
     multiply_pieces<PIECE>(found, weights, spikes, t, part, lane);
-    put_sums(sums + piece_sum(PIECE) * ONE_SUM, found, across, part, lane);
+    put_sums<0, CHAINS - 1>(sums + piece_sum(PIECE) * ONE_SUM, found, across, part, lane);
+    if constexpr (TOTALS > 1) put_sums<CHAINS, CHAINS>(sums + piece_sum(PIECE) * ONE_SUM + ONE_TOTAL, found, across, part, lane);
     if constexpr (piece_next(PIECE) < PIECES) product<piece_next(PIECE)>(sums, weights, spikes, t, across, part, lane);
+}
+
+// The sum of a neuron, from those of parts of the first two planes and of the third one: rounded once.
+BE float total_of(const int* sums) {
+    int total[TOTALS] = {};
+    UNROLLED
+    for (u32 plane = 0; plane < TOTALS; ++plane)
+        UNROLLED
+        for (u32 k = 0; k < PARTS; ++k) total[plane] += sums[plane * ONE_TOTAL + k * SAMPLES * SUM_ROW];
+    if constexpr (TOTALS > 1) return (float)((long long)total[0] * 256 + total[TOTALS - 1]);
+    return (float)total[0];
 }
 
 KERNEL(forward, Forward) {
@@ -85,11 +100,12 @@ KERNEL(forward, Forward) {
     u32 param[PARAMS];
     UNROLLED
     for (u32 k = 0; k < PARAM_COUNT; ++k) param[k] = p.param[k][PER_NEURON >> k & 1 ? column : 0];
-    u32 state[EACH][STATES], row[EACH];  // of the first step of a sample
+    u32 state[EACH][STATES], row[EACH], doubtful = 0;  // of the first step of a sample; bits of samples
     UNROLLED
     for (u32 j = 0; j < EACH; ++j) {
         const u32 sample = smaller(first + tid / OWN + j * STRIDE, p.samples - 1);  // the last cluster repeats the last one
         row[j] = sample * p.steps;
+        if constexpr (DOUBTED) doubtful |= (u32)(p.fine[sample] == 0) << j;
         UNROLLED
         for (u32 k = 0; k < STATE_COUNT; ++k) state[j][k] = p.begin[k][sample * H + column];
     }
@@ -134,11 +150,8 @@ KERNEL(forward, Forward) {
             UNROLLED
             for (u32 r = 0; r < RECEPTOR_COUNT; ++r) {
                 if (sum_of(r) == SUMS) continue;
-                int sum = 0;
-                UNROLLED
-                for (u32 k = 0; k < PARTS; ++k)
-                    sum += sums[sum_of(r) * ONE_SUM + (k * SAMPLES + tid / OWN + j * STRIDE) * SUM_ROW + tid % OWN];
-                arriving[r] = arriving[r] + (float)sum * quantum[sum_of(r)];
+                const int* own = sums + sum_of(r) * ONE_SUM + (tid / OWN + j * STRIDE) * SUM_ROW + tid % OWN;
+                arriving[r] = arriving[r] + total_of(own) * quantum[sum_of(r)];
             }
             u32 kept[KEPT];
             bool flag[FLAGS];
@@ -150,7 +163,8 @@ KERNEL(forward, Forward) {
                 if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
                 else ((u32*)p.kept[k])[to] = kept[k];
             }
-            if (is_real) p.spikes[(u64)(row[j] + t) * H + column] = flag[0] ? 1.0f : 0.0f;
+            const float sent = flag[0] ? 1.0f : 0.0f;
+            if (is_real) p.spikes[(u64)(row[j] + t) * H + column] = DOUBTED && (doubtful >> j & 1) ? __uint_as_float(0x7FC00000u) : sent;
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k)
                 if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ....backends.nvrtc import cuda_kernel
+from ....backends.nvrtc.kernel import cuda_kernel
 from ..times import earlier, lower_on, plain_outer, plain_times, times
 from .weights import power_of_two
 

@@ -122,17 +122,24 @@ class Layer:
 class Layers:
     """Populations that run together: what the text of both kernels depends on, besides the shape.
 
-    If they are `precise`, products have more bits: see `Shape.planes`.
+    If they are `precise`, products have more bits: see `Shape.planes`. If they are `doubted`, some samples may get NaN
+    instead of their spikes.
     """
 
     layers: tuple[Layer, ...]
     links: tuple[Link, ...] = ()
     precise: bool = False
+    doubted: bool = False
 
     @property
     def has_product(self) -> bool:
         """Whether spikes of the populations return to them."""
         return bool(self.links)
+
+    @property
+    def planes(self) -> int:
+        """Of how many numbers of 8 bits a weight is the sum forward."""
+        return 2 + self.precise
 
     @property
     def delay(self) -> int:

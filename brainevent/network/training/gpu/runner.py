@@ -14,7 +14,7 @@ import numpy as np
 from .calls import Kernels, as_words, of_words
 from .device import Device
 from .layer import Layer, Layers
-from .weights import backward_weights, forward_weights, power_of_two, quanta_of
+from .weights import backward_weights, forward_weights, in_quanta, power_of_two
 
 __all__ = ["Given", "Outputs", "Saved", "Weights", "backward", "forward"]
 
@@ -31,13 +31,14 @@ class Given:
 
     `currents` (batch, steps, neurons) arrive at the receptors that are fed; `states` are (batch, neurons); `params` ()
     or (neurons,). `random` (batch, 3) are the first step and the two keys of random numbers, as uint32; None if the
-    rule draws none.
+    rule draws none. `fine` (batch,) says whose spikes are not to become NaN, as bools, if layers are doubted.
     """
 
     currents: Sequence[Array]
     states: Sequence[Array]
     params: Sequence[Array]
     random: Array | None = None
+    fine: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -45,7 +46,7 @@ class Given:
 class Weights:
     """The weights of each link, (sources, neurons), and what they are whole numbers of: those into a receptor the same.
 
-    Weights are rounded to whole numbers of their quantum (), or, if it is None, of one that suits them.
+    Weights are whole numbers of their quantum (), or, if it is None, rounded to those of one that suits them.
     """
 
     matrices: Sequence[Array]
@@ -89,9 +90,10 @@ def forward(
             **{(place, "begin", k): as_words(x) for k, x in enumerate(one.states)},
         }
         operands |= _always(place, one)
+        operands |= {} if one.fine is None else {(place, "fine", 0): as_words(one.fine)}
     if layers.has_product:
-        quanta = quanta_of(layers, weights.matrices, weights.quanta)
-        operands[0, "weights", 0] = forward_weights(layers, weights.matrices, quanta, kernels.shape("forward"))
+        whole, quanta = in_quanta(layers, weights.matrices, weights.quanta)
+        operands[0, "weights", 0] = forward_weights(layers, whole, kernels.shape("forward"))
         operands |= {(place, "quantum", 0): x for place, x in enumerate(_of_sums(layers, quanta))}
     found = kernels.forward(steps, operands)
     outputs, saved = [], []
@@ -129,10 +131,10 @@ def backward(
     scales = [jnp.ones(3, np.float32)] * len(saved)
     if layers.has_product:
         scale = _ROOM / power_of_two(jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in [*outer, jnp.float32(0)]])))
-        of_weights, of_sums = _scales(layers, weights.matrices)
-        quanta, shape = quanta_of(layers, weights.matrices, weights.quanta), kernels.shape("backward")
+        whole, quanta = in_quanta(layers, weights.matrices, weights.quanta)
+        of_weights, of_sums = _scales(layers, [x * q for x, q in zip(whole, quanta, strict=True)])
         each = [1 / of_sums[link.target][layers.sum_of(link)] / of_weights for link in layers.links]
-        operands[0, "weights", 0] = backward_weights(layers, weights.matrices, quanta, each, shape)
+        operands[0, "weights", 0] = backward_weights(layers, whole, quanta, each, kernels.shape("backward"))
         first = jnp.stack([scale, 1 / scale, of_weights])
         scales = [jnp.concatenate([first, x]) for x in of_sums]
     operands |= {(place, "scales", 0): x for place, x in enumerate(scales)}

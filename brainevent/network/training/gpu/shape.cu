@@ -48,8 +48,9 @@ BE Random random_of(const u32* random, u32 sample, u32 neuron, u32 t) {
 
 BE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 
-// Write the sums of a warp to rows of samples.
-template <class T> BE void put_sums(T* sums, const T (&found)[CHAINS][TILES][GROUPS][4], u32 across, u32 part, u32 lane) {
+// Write the sums of a warp, those of some chains added, to rows of samples.
+template <u32 FIRST_CHAIN, u32 LAST_CHAIN, class T, u32 ALL>
+BE void put_sums(T* sums, const T (&found)[ALL][TILES][GROUPS][4], u32 across, u32 part, u32 lane) {
     const u32 row = lane / 4, column = lane % 4 * 2;
     UNROLLED
     for (u32 tile = 0; tile < TILES; ++tile)
@@ -58,8 +59,8 @@ template <class T> BE void put_sums(T* sums, const T (&found)[CHAINS][TILES][GRO
             UNROLLED
             for (u32 k = 0; k < 4; ++k) {
                 const u32 sample = group * 8 + column + k % 2;
-                T sum = found[0][tile][group][k];
-                if (CHAINS > 1) sum += found[CHAINS - 1][tile][group][k];
+                T sum = found[FIRST_CHAIN][tile][group][k];
+                if (FIRST_CHAIN < LAST_CHAIN) sum += found[LAST_CHAIN][tile][group][k];
                 if (SAMPLES % 8 == 0 || sample < SAMPLES)
                     sums[(part * SAMPLES + sample) * SUM_ROW + (across * TILES + tile) * 16 + row + k / 2 * 8] = sum;
             }

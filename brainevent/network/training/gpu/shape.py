@@ -78,7 +78,7 @@ class Shape:
 
     def planes(self, layers: Layers) -> int:
         """Return of how many numbers of few bits a weight is the sum: of 8 bits forward, of 16 backward."""
-        return 2 if self.way == "forward" or layers.precise else 1
+        return layers.planes if self.way == "forward" else 1 + layers.precise
 
     def slice_bytes(self, layers: Layers) -> int:
         """Return what a block sends backward in a step."""
@@ -114,12 +114,16 @@ class Shape:
         return nbytes + weights + slots * sent + (0 if self.sums_within else self._sums(layers))
 
     def _sums(self, layers: Layers) -> int:
-        each = layers.sums if self.way == "forward" else 1
+        each = layers.sums * self.totals(layers) if self.way == "forward" else 1
         return each * self.parts * self.samples * (self.own + 4) * 4
+
+    def totals(self, layers: Layers) -> int:
+        """Return how many numbers of 32 bits the sum of a neuron is made of: one for up to two planes."""
+        return 1 + (self.planes(layers) > 2)
 
     def fitted(self, layers: Layers, most: int) -> Shape | None:
         """Return the same shape with as much read ahead as there is room for; None if there is no room."""
-        sums = _TILES * self.groups * 4 * (2 if self.groups == 1 else 1)
+        sums = _TILES * self.groups * 4 * ((2 if self.groups == 1 else 1) + self.totals(layers) - 1)
         per_neuron = max(self._per_neuron(layer) for layer in layers.layers)
         free = _REGISTERS - _OTHERS[self.way] - sums - self.each * (per_neuron + 1)
         some = replace(self, registers=max(4, min(32, free // 4)))

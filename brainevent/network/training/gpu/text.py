@@ -20,7 +20,7 @@ _LONGEST_WAIT = 20_000_000_000  # nanoseconds
 _FIELDS = {  # addresses in the parameter of a kernel, and the constant that says how many there are
     "forward": {
         "current": "CURRENT_ROOM", "begin": "STATES", "param": "PARAMS", "weights": "", "quantum": "", "random": "",
-        "kept": "KEPT", "flags": "FLAGS", "spikes": "", "end": "STATES", "shown": "SHOWN",
+        "fine": "", "kept": "KEPT", "flags": "FLAGS", "spikes": "", "end": "STATES", "shown": "SHOWN",
     },
     "backward": {
         "kept": "KEPT", "flags": "FLAGS", "param": "PARAMS", "spikes": "", "shown": "SHOWN", "end": "FLOATS",
@@ -130,12 +130,14 @@ def _shape(layers: Layers, shape: Shape) -> str:
         "DELAY": layers.delay,
         "SUMS": layers.sums,
         "PLANES": shape.planes(layers),
+        "TOTALS": shape.totals(layers),
         "PIECES": len(layers.pieces[shape.way]),
     }
     flags = {
         "PRODUCT": layers.has_product,
         "SUMS_WITHIN": shape.sums_within,
         "SCALED": layers.sums > 1 or len(layers.layers) > 1,
+        "DOUBTED": layers.doubted,
     }
     lines = [f"#define {name} {text}" for name, text in macros.items()]
     lines += [f"constexpr u64 LONGEST_WAIT = {_LONGEST_WAIT}ull;"]

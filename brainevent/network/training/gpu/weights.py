@@ -13,14 +13,25 @@ import numpy as np
 from .layer import Layers, Piece
 from .shape import Shape
 
-__all__ = ["LARGEST", "backward_weights", "forward_weights", "power_of_two", "quanta_of", "quantum_of"]
+__all__ = ["backward_weights", "bits_of", "forward_weights", "in_quanta", "largest_of", "power_of_two", "quantum_of"]
 
 Array = Any
 
-_BITS = 14  # of the magnitude of a weight, in quanta
-_LOW = 7  # of them in the lower plane
-LARGEST = 2**_BITS - 1  # in quanta
+_BITS = 14  # of the magnitude of a weight in two planes, in quanta
+_LOW = 7  # of them in the second plane
+_LOWEST = 8  # those of a third plane, in which numbers are -128 to 127
+_MOST = 2 ** (31 - _BITS)  # sums of fewer weights have 32 bits: of those in two planes, and of third planes
 _SMALLEST = 2.0**-100
+
+
+def bits_of(planes: int) -> int:
+    """Return how many bits the magnitude of a weight in planes of 8 bits has."""
+    return _BITS + _LOWEST * (planes - 2)
+
+
+def largest_of(planes: int) -> int:
+    """Return how many quanta a weight in planes of 8 bits is at most, such that the first one has it."""
+    return 2**_BITS - 1 if planes == 2 else (2**_BITS - 1 << _LOWEST) + 2 ** (_LOWEST - 1) - 1
 
 
 def power_of_two(x: Array) -> Array:
@@ -29,22 +40,28 @@ def power_of_two(x: Array) -> Array:
     return jnp.where(jnp.isfinite(x), jnp.where(x > 0, jnp.ldexp(jnp.float32(1), exponent), 1), jnp.nan)
 
 
-def quantum_of(*weights: Array) -> Array:
-    """Return the smallest power of two of which all weights are at most 16383: float32, NaN if any is not finite."""
+def quantum_of(*weights: Array, planes: int = 2) -> Array:
+    """Return the smallest power of two of which planes have all weights: float32, NaN if any weight is not finite."""
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in weights]))
-    quantum = power_of_two(largest) * 2.0**-_BITS
-    return jnp.where(jnp.round(largest / quantum) <= LARGEST, quantum, 2 * quantum)
+    quantum = power_of_two(largest) * 2.0 ** -bits_of(planes)
+    return jnp.where(jnp.round(largest / quantum) <= largest_of(planes), quantum, 2 * quantum)
 
 
-def quanta_of(layers: Layers, weights: Sequence[Array], given: Sequence[Array | None]) -> list[Array]:
-    """Return what the weights of each link are whole numbers of: those into the same receptor have one quantum.
+def in_quanta(
+    layers: Layers, weights: Sequence[Array], given: Sequence[Array | None]
+) -> tuple[list[Array], list[Array]]:
+    """Return the weights of each link as whole numbers, float32, and of what: one quantum for those into a receptor.
 
-    For links that have one, it is what is given.
+    Weights of links whose quantum is given are whole numbers of it already.
     """
     places = [(link.target, link.into) for link in layers.links]
     of = {place: [x for x, other in zip(weights, places, strict=True) if other == place] for place in places}
-    found = {place: quantum_of(*some) for place, some in of.items()}
-    return [found[place] if known is None else known for place, known in zip(places, given, strict=True)]
+    found = {place: quantum_of(*some, planes=layers.planes) for place, some in of.items()}
+    quanta = [found[place] if known is None else known for place, known in zip(places, given, strict=True)]
+    whole = [
+        jnp.round(x / quantum) if known is None else x for x, quantum, known in zip(weights, quanta, given, strict=True)
+    ]
+    return whole, quanta
 
 
 def _piece(layers: Layers, shape: Shape, piece: Piece, matrices: Sequence[Array]) -> Array:
@@ -67,31 +84,34 @@ def _piece(layers: Layers, shape: Shape, piece: Piece, matrices: Sequence[Array]
     return jnp.concatenate(found, int(forward))
 
 
-def forward_weights(layers: Layers, weights: Sequence[Array], quanta: Sequence[Array], shape: Shape) -> Array:
-    """Return weights (source, target) as two planes: int8 [block, warp, step, tile, plane, lane, byte].
+def forward_weights(layers: Layers, whole: Sequence[Array], shape: Shape) -> Array:
+    """Return weights (source, target) in quanta as planes: int8 [block, warp, step, tile, plane, lane, byte].
 
     Rows are targets. The bits of a word of spikes, of which lane q takes every fourth, say which byte is which source.
     """
-    whole = [jnp.round(x / quantum).astype(jnp.int32) for x, quantum in zip(weights, quanta, strict=True)]
-    found = []
+    assert shape.inner(layers) < _MOST  # a cluster has no room for more
+    found, numbers = [], [x.astype(jnp.int32) for x in whole]
     for piece in layers.pieces["forward"]:
         sources, targets = (shape.parts, -1, 4, 2, 4), (shape.blocks, shape.own // 32, 2, 2, 8)
         # part, step, byte, high, lane; block, across, tile, row, lane
-        ordered = _piece(layers, shape, piece, whole).reshape(*sources, *targets)
+        ordered = _piece(layers, shape, piece, numbers).reshape(*sources, *targets)
         found.append(ordered.transpose(5, 0, 6, 1, 7, 9, 4, 3, 8, 2))
-    all_ = jnp.concatenate(found, 3)
-    planes = [all_ >> _LOW, all_ & (2**_LOW - 1)]
-    return jnp.stack(planes, 5).astype(jnp.int8)
+    all_, lowest = jnp.concatenate(found, 3), []
+    if layers.planes > 2:
+        half = 2 ** (_LOWEST - 1)
+        lowest = [(all_ + half & 2**_LOWEST - 1) - half]
+        all_ = all_ - lowest[0] >> _LOWEST
+    return jnp.stack([all_ >> _LOW, all_ & (2**_LOW - 1), *lowest], 5).astype(jnp.int8)
 
 
 def backward_weights(
-    layers: Layers, weights: Sequence[Array], quanta: Sequence[Array], scales: Sequence[Array], shape: Shape
+    layers: Layers, whole: Sequence[Array], quanta: Sequence[Array], scales: Sequence[Array], shape: Shape
 ) -> Array:
     """Return the weights of the forward step, times scales, as float16 [block, warp, step, tile, lane, element].
 
     Rows are sources. Precise ones are sums of two planes: bfloat16 [block, warp, step, tile, plane, lane, element].
     """
-    exact = [jnp.round(x / q) * q * scale for x, q, scale in zip(weights, quanta, scales, strict=True)]
+    exact = [x * q * scale for x, q, scale in zip(whole, quanta, scales, strict=True)]
     found = []
     for piece in layers.pieces["backward"]:
         sources, targets = (shape.blocks, shape.own // 32, 2, 2, 8), (shape.parts, -1, 2, 4, 2)

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// More words of kernels on several GPUs: a flag that all of them write, and a fence for what one of them reads, which takes
+// less time.
+
+BE void put_flag(u32* at, u32 x) { asm volatile("st.relaxed.sys.global.u32 [%0], %1;" :: "l"(at), "r"(x) : "memory"); }
+BE void fence_here() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Part`: the engine of one of several GPUs, with some of the blocks of a network and the synapses that end there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...plan.plan import Plan
+from ...run.report import in_bytes
+from ...state import NetworkState
+from ..device import Device, Memory, cleared
+from ..engine import CudaEngine
+from ..partition import Partition
+from ..plastic import Plastic
+from ..rows import DeviceRows, place_synapses
+from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
+from ..spikes import SpikeRoom
+from ..structs import FULL, PEER, filled
+from .meeting import Meeting
+
+__all__ = ["Part"]
+
+PATIENCE = 10_000_000_000  # nanoseconds that a packet is awaited: another program may keep a GPU busy
+
+Array = Any
+
+
+class Part(CudaEngine):
+    """What one GPU does for a network on several.
+
+    Its state is read and written, and its launches are made, by `SeveralEngine`. Arrays of neurons are those of all
+    neurons, of which it uses its own; sums, synapses and spikes are those of its own blocks.
+
+    Args:
+        plan: The network.
+        number: Which of the GPUs it is.
+        count: How many there are.
+        meeting: Where the parts that are made at the same time pass values to each other.
+        device: What runs kernels.
+        **options: Those of `CudaEngine`; `blocks` are those of each GPU.
+    """
+
+    may_cluster = False
+
+    def __init__(self, plan: Plan, number: int, count: int, meeting: Meeting, device: Device, **options: Any):
+        self.number, self.gpus, self._meeting = number, count, meeting
+        self.is_stale, self._defers = False, False
+        self.flag = cleared(device, 16, "a flag")
+        self.peers: Memory | None = None
+        super().__init__(plan, device=device, **options)
+        self._given = None
+
+    def _count(self, neurons: int, asked: int | None, *, clustered: bool) -> int:
+        """Return how many blocks run the network on all GPUs."""
+        most = min(self.device.multiprocessors, MOST_BLOCKS // self.gpus)
+        return self.gpus * blocks_for(-(-neurons // self.gpus), most, asked, clustered=clustered)
+
+    def _owned(self, plan: Plan, partition: Partition) -> Partition:
+        """Return what blocks of this GPU own."""
+        own = partition.blocks // self.gpus
+        return pushed(plan, replace(partition, first=own * self.number, own=own))
+
+    def _plastic_of(self, plan: Plan, params: Any = None) -> Plastic:
+        """Return the plastic synapses of a plan that end in blocks of this GPU."""
+        return Plastic(self.device, plan, self.partition, params, defers=self._calls_wait, of_all=self._of_all)
+
+    def _has_other_plastic(self, plan: Plan) -> bool:
+        """Say whether plastic synapses are not those of a plan on any GPU: all of them make theirs together."""
+        return any(self._of_all(super()._has_other_plastic(plan)))
+
+    def _sorted(self, plan: Plan) -> DeviceRows:
+        """Return the synapses of a plan that end in blocks of this GPU, in rows."""
+        rows = place_synapses(self.device, plan, self.partition, self._room.left, self._of_all)
+        self._bytes_of_all = sum(self._of_all(rows.nbytes))
+        return rows
+
+    def _of_all(self, value: Any) -> list[Any]:
+        return self._meeting.of_all(self.number, value)
+
+    @property
+    def _row_bytes(self) -> int:
+        """How much memory the rows of all GPUs take."""
+        return self._bytes_of_all
+
+    @property
+    def said_of_rows(self) -> str:
+        """How much memory the synapses of this GPU take, in words."""
+        return f"synapses take {in_bytes(self.rows.nbytes)}"
+
+    @property
+    def units(self) -> str:
+        """What runs the network, in words."""
+        here = self.partition.here
+        return f"{self.gpus} GPUs with {here} block{'' if here == 1 else 's'} each"
+
+    def set(self, population: str, param: str, value: Array) -> None:
+        """Replace a parameter; `follow` lets all else follow from it, once for many of them."""
+        self._defers = True
+        try:
+            super().set(population, param, value)
+        finally:
+            self._defers = False
+
+    def _prepare(self, plan: Plan) -> None:
+        """Let text and tables follow from the parameters."""
+        self.is_stale = self._defers
+        if not self._defers:
+            super()._prepare(plan)
+
+    def follow(self) -> None:
+        """Let text and tables follow from parameters that were set."""
+        self._prepare(self.plan)
+
+    def with_weights(self, plan: Plan, meeting: Meeting) -> None:
+        """Let rows be those of a plan that differs in weights alone."""
+        self._meeting = meeting
+        if hasattr(self, "rows"):
+            del self.rows  # given back before more is taken
+        self._place(plan)
+        self.plan = plan
+
+    def _late(self, plan: Plan) -> Mapping[str, Any]:
+        """Return what of the structure says how late packets are read, and where they go."""
+        return {**exchange_structure(self.partition, plan, self.device.multiprocessors), **super()._late(plan)}
+
+    def make_room(self) -> None:
+        """Make room for the spikes of the steps until a launch ends whose list is full."""
+        steps = (3 if self.plastic else 2) + self.shape.structure.lag  # after the one that reports a full list
+        self._spikes.make_room(steps * self.partition.per)
+
+    def _described(self) -> Any:
+        """Return what all launches share, but for the addresses of the other GPUs."""
+        net, partition = super()._described(), self.partition
+        net["first_block"], net["own_blocks"], net["gpu"] = partition.first, partition.here, self.number
+        net["patience"] = PATIENCE
+        if not partition.pushed:  # else they are those of all own blocks
+            self._move(net, "ring", 4 * self.arrays.slots * partition.cells)
+            self._move(net, "starts", self.rows.start_bytes * (partition.sources + 1))
+            self._move(net, "bases", 8)
+        if self.clocks:
+            self._move(net, "clocks", self.clocks.memory.nbytes // partition.here)
+        return net
+
+    def _move(self, net: Any, name: str, nbytes: int) -> None:
+        """Let an address be that of block 0, given how many bytes a block has there."""
+        net[name] = (int(net[name]) - nbytes * self.partition.first) % 2**64
+
+    @property
+    def peer(self) -> Any:
+        """What other GPUs are to know of this one."""
+        assert self._lists is not None
+        peer = filled(PEER, packets=self._packets.address, list=self._lists.address, flag=self.flag.address)
+        if self._carried is not None:
+            peer["shown"], peer["met"] = self._carried.shown.address, self._carried.met.address
+        return peer
+
+    def connect(self, peers: Array) -> None:
+        """Learn where the other GPUs have what."""
+        if self.peers is None:
+            self.peers = self.device.memory(peers.nbytes, "addresses of other GPUs")
+        self.peers.upload(peers)
+        self.net["peers"] = self.peers.address
+
+    def write(self, state: NetworkState, states: Array, sums: Array) -> None:
+        """Go on from a state, given states of all neurons and the sums of all blocks as they are on devices."""
+        if self.plastic:
+            self.plastic.write(state)
+        self.arrays.states.upload(states)
+        self.arrays.ring.upload(np.ascontiguousarray(self.partition.ring_here(sums)))
+
+    def read_into(self, states: Array, sums: Array) -> None:
+        """Fill in what this GPU has of the states of all neurons, and of the sums of all blocks."""
+        partition = self.partition
+        begin, end = partition.first * partition.per, (partition.first + partition.here) * partition.per
+        for k, row in enumerate(states):
+            self.arrays.states.fill(row[begin:end], 4 * (k * row.size + begin))
+        partition.ring_here(sums)[...] = self.arrays.ring.download(np.int32, partition.ring_shape(self.arrays.slots))
+
+    def go_on(self, step: int) -> None:
+        """Continue with a step, from a state that is whole."""
+        self._step, self._torn = step, False
+
+    def launch(self, net: Any, steps: int) -> None:
+        """Start a launch of a run, which all GPUs have described."""
+        self._move(net, "ends", 16)
+        self._move(net, "spikes", 8 * int(net["capacity"]))
+        parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
+        kernel, _, threads, shared = self.launched
+        blocks = self.partition.here + (self.shape.structure.message > 0)
+        self.device.launch(kernel, blocks, threads, shared, parameters, at_once=True)
+
+    def ended(self, room: SpikeRoom) -> tuple[int, int]:
+        """Return how many steps a launch ran that has ended, and why."""
+        ends = room.ends.download(np.uint32, (self.partition.here, 4))
+        why = int(np.bitwise_or.reduce(ends[:, 1]))
+        if self.plastic:
+            self.plastic.full = bool(why & FULL)
+        return int(ends[0, 0]), why
+
+    def advance(self, ran: int) -> None:
+        """Take it that some steps ran."""
+        self._step += ran
+        if self.clocks:
+            self.clocks.steps += ran
+        self._torn = False
+
+    @property
+    def why_lost(self) -> int:
+        """The number of the block that was awaited in vain, and 1; 0 if there is none."""
+        return int(self.flag.download(np.uint32, 1)[0])
+
+    def wait(self) -> None:
+        """Wait for the kernel that runs."""
+        self.device.wait()
+
+    def give_up(self) -> None:
+        """Let the kernel end that runs now, beside it: it waits for a GPU whose kernel is not there."""
+        self.device.beside().copy_in(self.flag.address, np.array([self.partition.blocks + 1], np.uint32))

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Shares`: which process owns which neurons of a network, as `build(hosts=...)` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...errors import NetworkError, did_you_mean
+from ..description.checks import is_integer
+from ..description.populations import Population, whole_name
+from .areas import links_of, placed_areas
+
+__all__ = ["Shares", "chosen_shares"]
+
+_PASS = 'pass "all", "areas", or the numbers of processes by population, such as {"exc": 0, "inh": 1}'
+
+Array = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Which neurons the processes own, of which this is one.
+
+    `edges` says for each population where the neurons of each process begin and end: int64 (count + 1,).
+    """
+
+    number: int
+    count: int
+    edges: Mapping[str, Array]
+
+    def of(self, number: int) -> dict[str, tuple[int, int]]:
+        """Return the neurons of a process by population, from the first number to before the second."""
+        return {name: (int(edges[number]), int(edges[number + 1])) for name, edges in self.edges.items()}
+
+    @property
+    def own(self) -> dict[str, tuple[int, int]]:
+        """The neurons of this process."""
+        return self.of(self.number)
+
+    def owners(self, population: str, neurons: Array) -> list[Array]:
+        """Return for each process which of some neurons it owns, as places among them."""
+        return [np.flatnonzero((neurons >= low) & (neurons < high)) for low, high in pairwise(self.edges[population])]
+
+    def placed(self, number: int) -> list[str]:
+        """Return the populations that a process owns as a whole."""
+        return [name for name, edges in self.edges.items() if edges[number + 1] - edges[number] == edges[-1] > 0]
+
+    def neurons(self, number: int) -> int:
+        """Return how many neurons a process owns."""
+        return sum(high - low for low, high in self.of(number).values())
+
+
+def chosen_shares(hosts: Any, backend: str, network: Any, *, round_delays: bool = False) -> Shares:
+    """Return the shares of the processes of `jax.distributed`.
+
+    Args:
+        hosts: "all", which divides each population; "areas", which places whole ones; or the number of a process for
+            some populations, which it owns, while the others are divided.
+        backend: The name of the engine, which must run on several hosts.
+        network: The network.
+        round_delays: Whether its delays are rounded.
+
+    Returns:
+        The shares, the same in each process but for its number.
+
+    Raises:
+        NetworkError: The argument is none of these, or names what is not there.
+    """
+    if backend != "numba":
+        raise NetworkError(
+            f"build: hosts is an option of backend='numba', but the backend is {backend!r}; leave it out, or pass "
+            "backend='numba'"
+        )
+    if not isinstance(hosts, Mapping) and not (isinstance(hosts, str) and hosts in ("all", "areas")):
+        raise NetworkError(f"build: hosts is {hosts!r}; {_PASS}")
+    populations: Sequence[Population] = network.populations
+    given = hosts if isinstance(hosts, Mapping) else {}
+    placed = {whole_name("build: hosts", key, "a process owns or shares those"): one for key, one in given.items()}
+    count, names = jax.process_count(), [population.name for population in populations]
+    if hosts == "areas":
+        links = links_of(network, round_delays=round_delays)
+        placed = placed_areas({population.name: population.size for population in populations}, links, count)
+    for name, number in placed.items():
+        if name not in names:
+            raise NetworkError(
+                f"build: hosts has {name!r}, and the network has no such population{did_you_mean(str(name), names)}; "
+                f"populations: {', '.join(names)}"
+            )
+        if not is_integer(number) or not 0 <= number < count:
+            have = "is one process" if count == 1 else f"are {count} processes"
+            raise NetworkError(
+                f"build: hosts has {number!r} for {name}, and there {have} of jax.distributed, numbered from 0; {_PASS}"
+            )
+    edges = {}
+    for population in populations:
+        if population.name in placed:
+            owner = int(placed[population.name])
+            edges[population.name] = np.where(np.arange(count + 1) <= owner, 0, population.size)
+        else:
+            edges[population.name] = np.arange(count + 1, dtype=np.int64) * population.size // count
+    return Shares(jax.process_index(), count, edges)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks from and to the Neuromorphic Intermediate Representation (NIR)."""

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open HDF5 files, which needs h5py, and read their datasets; what is missing is named."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import NetworkError
+
+__all__ = ["dataset", "decoded", "h5py_for", "members", "opened"]
+
+Array = Any
+Group = Any  # of h5py
+
+
+def h5py_for(where: str) -> Any:
+    """Import h5py; raise if it is not installed."""
+    try:
+        return importlib.import_module("h5py")
+    except ImportError as error:
+        raise ImportError(f"{where}: needs the package h5py; install it with `pip install h5py`") from error
+
+
+def opened(where: str, path: Path) -> Any:
+    """Open a file for reading."""
+    h5py = h5py_for(where)
+    if not path.is_file():
+        raise NetworkError(f"{where}: {path} does not exist; correct the path in the config")
+    if not h5py.is_hdf5(path):
+        raise NetworkError(f"{where}: {path} is not an HDF5 file")
+    return h5py.File(path, "r")
+
+
+def members(where: str, file: Any, name: str) -> dict[str, Group]:
+    """Return the groups within a group of a file, such as the populations of `nodes`."""
+    if name not in file:
+        raise NetworkError(f"{where}: {file.file.filename} has no group '/{name}'; is it a SONATA file of {name}?")
+    return {key: value for key, value in file[name].items() if hasattr(value, "items")}
+
+
+def dataset(where: str, group: Group, name: str) -> Array:
+    """Return the numbers of a dataset (n,)."""
+    if name not in group:
+        raise NetworkError(f"{where}: {group.file.filename} has no dataset '{group.name}/{name}'")
+    found = group[name]
+    if len(found.shape) != 1:
+        raise NetworkError(f"{where}: dataset '{found.name}' has the shape {found.shape}; it must have one dimension")
+    return found[()]
+
+
+def decoded(value: Any) -> Any:
+    """Return text of a file as a string; other values as they are."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.item() if isinstance(value, np.generic) else value
