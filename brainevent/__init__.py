@@ -8,8 +8,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import config, errors
-from ._names import CARRIED, LAZY, REMOVED, RENAMED
+from ._names import LAZY, REMOVED, RENAMED
 from ._version import __version__
+from .backends import LOADERS as _LOADERS
+from .backends import WRAPPERS as _WRAPPERS
 from .config import set_backend, use_backend
 from .errors import (
     BenchmarkDataFnNotProvidedError,
@@ -48,6 +50,7 @@ from .errors import (
 )
 from .ffi import portable as _portable
 from .ffi.targets import export_checks, list_registered_targets, register_ffi_target
+from .loops import hook as _loops
 from .operator.batch import general_batching_rule
 from .operator.custom_kernel import XLACustomKernel
 from .operator.entry import KernelEntry
@@ -56,14 +59,20 @@ from .operator.registry import load_when_asked as _load_when_asked
 from .operator.rules import defjvp
 
 if TYPE_CHECKING:
-    from .backends.numba import half, numba_kernel
-    from .backends.numba_cuda import numba_cuda_callable, numba_cuda_kernel
-    from .backends.nvrtc import cuda_kernel
+    from .backends.cubin.kernel import cubin_kernel
+    from .backends.cute.kernel import cute_kernel
+    from .backends.cutile.kernel import cutile_kernel
+    from .backends.numba import half
+    from .backends.numba.kernel import numba_kernel
+    from .backends.numba_cuda.kernel import numba_cuda_callable, numba_cuda_kernel
+    from .backends.nvrtc.kernel import cuda_kernel
     from .backends.source.compilers import CompilerBackend, CPPBackend, CUDABackend, HIPBackend
     from .backends.source.cpp import load_cpp_file, load_cpp_inline
     from .backends.source.cuda import load_cuda_dir, load_cuda_file, load_cuda_inline
     from .backends.source.module import CompiledModule
-    from .backends.warp import jaxinfo_to_warpinfo, jaxtype_to_warptype, warp_kernel
+    from .backends.tvm.kernel import tvm_kernel
+    from .backends.warp.dtypes import jaxinfo_to_warpinfo, jaxtype_to_warptype
+    from .backends.warp.kernel import warp_kernel
     from .bench.measure import benchmark_function
     from .bench.record import BenchmarkConfig, BenchmarkRecord
     from .bench.result import BenchmarkResult
@@ -195,14 +204,19 @@ if TYPE_CHECKING:
     )
     from .event.representation import EventRepresentation
     from .event.synapses.functions import cscmm_dt2t, cscmv_dt2t, csrmm_dt2t, csrmv_dt2t, fcnmm_dt2t, fcnmv_dt2t
+    from .loops.explain import explain_loops
     from .network import models, plasticity, surrogate
     from .network.description import connect
     from .network.description.coupling import Coupling
     from .network.description.network import Network
+    from .network.description.parts import Part
     from .network.description.plasticity import Plasticity, trace
     from .network.description.populations import Population, Projection
     from .network.description.values import exponential, integers, lognormal, normal, uniform
     from .network.eprop import eprop
+    from .network.nir.network import NIRNetwork
+    from .network.nir.reading import from_nir
+    from .network.nir.writing import to_nir
     from .network.plan.quantum import RoundedWeightsWarning
     from .network.reference.simulate import simulate
     from .network.run.requests import every
@@ -210,6 +224,11 @@ if TYPE_CHECKING:
     from .network.run.simulation import Simulation
     from .network.run.stepper import Stepper
     from .network.run.swept import SweepResult
+    from .network.sonata.circuit import write_sonata
+    from .network.sonata.network import SonataNetwork
+    from .network.sonata.reading import read_sonata
+    from .network.sonata.report_file import SonataReport, read_sonata_report, write_sonata_report
+    from .network.sonata.writing import write_sonata_spikes
     from .operator.check import CheckReport, check
     from .operator.check.report import CheckRow
     from .spikes.labelled import LabelledSpikes
@@ -232,43 +251,48 @@ __all__ = [
     "JITCNormalC", "JITCNormalR", "JITCScalarC", "JITCScalarMatrix", "JITCScalarR", "JITCUniformC", "JITCUniformR",
     "KernelArgumentError", "KernelCompilationError", "KernelEntry", "KernelError", "KernelExecutionError",
     "KernelFallbackExhaustedError", "KernelLoadError", "KernelNotAvailableError", "KernelOutputError",
-    "KernelRegistrationError", "KernelToolchainError", "LabelledSpikes", "MathError", "Network", "NetworkError",
-    "NoRuleError", "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG", "PallasLFSR128RNG",
-    "PallasLFSRRNG", "Plasticity", "Population", "Projection", "RegistrationTypeError", "RegistrationValueError",
-    "Result", "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation", "Spikes", "Stepper", "SweepResult",
-    "TuneResult", "TunedChoice", "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError",
-    "UnsupportedOperationError", "WeightedArray", "XLACustomKernel", "benchmark_function", "binary_coomm",
-    "binary_coomm_p", "binary_coomv", "binary_coomv_p", "binary_csrmm", "binary_csrmm_indexed",
-    "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv", "binary_csrmv_indexed", "binary_csrmv_indexed_p",
-    "binary_csrmv_p", "binary_densemm", "binary_densemm_p", "binary_densemv", "binary_densemv_p", "binary_fcnmm",
-    "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p", "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv",
-    "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p", "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm",
-    "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p", "bitpack", "check", "clear_cache", "clear_tuned", "config",
-    "connect", "coo2csr", "coo_to_csc_index", "coomm", "coomm_p", "coomv", "coomv_p", "csc_to_csr_index", "cscmm_dt2t",
-    "cscmv_dt2t", "csr_apply_on_post", "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout",
-    "csr_delay_deliver_layout_p", "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index",
-    "csr_to_csc_index", "csrmm", "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv",
-    "csrmv_dt2t", "csrmv_dt2t_p", "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cuda_kernel", "defjvp", "eprop",
-    "errors", "every", "exponential", "export_checks", "export_tuned", "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t",
-    "fcnmm_p", "fcnmv", "fcnmv_dt2t", "fcnmv_p", "general_batching_rule", "get_all_primitive_names", "get_cache_dir",
-    "get_hybrid_config", "get_pallas_lfsr_rng_class", "get_primitives_by_tags", "get_registry", "grad", "half",
-    "import_tuned", "init_csr_config", "integers", "jaxinfo_to_warpinfo", "jaxtype_to_warptype", "jitn", "jitn_p",
-    "jitnmm", "jitnmm_p", "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv",
-    "jitsmv_dt2t", "jitsmv_p", "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p",
-    "list_registered_targets", "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file",
-    "load_cuda_inline", "lognormal", "models", "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel",
-    "numba_kernel", "plasticity", "plot_traces", "plot_weights", "print_diagnostics", "record", "register_ffi_target",
-    "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals", "take_arrivals_p", "trace",
-    "tuned_choices", "uniform", "update_csc_on_binary_post", "update_csc_on_binary_pre", "update_csr_on_binary_post",
-    "update_csr_on_binary_post_p", "update_csr_on_binary_pre", "update_csr_on_binary_pre_p",
-    "update_dense_on_binary_post", "update_dense_on_binary_post_p", "update_dense_on_binary_pre",
-    "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre", "update_fixed_pre_conn_on_binary_post",
-    "use_backend", "value_and_grad", "warp_kernel",
+    "KernelRegistrationError", "KernelToolchainError", "LabelledSpikes", "MathError", "NIRNetwork", "Network",
+    "NetworkError", "NoRuleError", "NotFiniteError", "NvccNotFoundError", "PallasLFSR88RNG", "PallasLFSR113RNG",
+    "PallasLFSR128RNG", "PallasLFSRRNG", "Part", "Plasticity", "Population", "Projection", "RegistrationTypeError",
+    "RegistrationValueError", "Result", "RoundedWeightsWarning", "RuleError", "ShapeError", "Simulation",
+    "SonataNetwork", "SonataReport", "Spikes", "Stepper", "SweepResult", "TuneResult", "TunedChoice",
+    "UnknownNameError", "UnknownPlatformError", "UnsupportedArchError", "UnsupportedOperationError", "WeightedArray",
+    "XLACustomKernel", "benchmark_function", "binary_coomm", "binary_coomm_p", "binary_coomv", "binary_coomv_p",
+    "binary_csrmm", "binary_csrmm_indexed", "binary_csrmm_indexed_p", "binary_csrmm_p", "binary_csrmv",
+    "binary_csrmv_indexed", "binary_csrmv_indexed_p", "binary_csrmv_p", "binary_densemm", "binary_densemm_p",
+    "binary_densemv", "binary_densemv_p", "binary_fcnmm", "binary_fcnmm_p", "binary_fcnmv", "binary_fcnmv_p",
+    "binary_jitnmm", "binary_jitnmm_p", "binary_jitnmv", "binary_jitnmv_p", "binary_jitsmm", "binary_jitsmm_p",
+    "binary_jitsmv", "binary_jitsmv_p", "binary_jitumm", "binary_jitumm_p", "binary_jitumv", "binary_jitumv_p",
+    "bitpack", "check", "clear_cache", "clear_tuned", "config", "connect", "coo2csr", "coo_to_csc_index", "coomm",
+    "coomm_p", "coomv", "coomv_p", "csc_to_csr_index", "cscmm_dt2t", "cscmv_dt2t", "csr_apply_on_post",
+    "csr_apply_on_pre", "csr_delay_deliver", "csr_delay_deliver_layout", "csr_delay_deliver_layout_p",
+    "csr_delay_deliver_p", "csr_slice_rows", "csr_slice_rows_p", "csr_to_coo_index", "csr_to_csc_index", "csrmm",
+    "csrmm_dt2t", "csrmm_dt2t_p", "csrmm_indexed", "csrmm_indexed_p", "csrmm_p", "csrmv", "csrmv_dt2t", "csrmv_dt2t_p",
+    "csrmv_indexed", "csrmv_indexed_p", "csrmv_p", "cubin_kernel", "cuda_kernel", "cute_kernel", "cutile_kernel",
+    "defjvp", "eprop", "errors", "every", "explain_loops", "exponential", "export_checks", "export_tuned",
+    "fcn_plasticity_row_p", "fcnmm", "fcnmm_dt2t", "fcnmm_p", "fcnmv", "fcnmv_dt2t", "fcnmv_p", "from_nir",
+    "general_batching_rule", "get_all_primitive_names", "get_cache_dir", "get_hybrid_config",
+    "get_pallas_lfsr_rng_class", "get_primitives_by_tags", "get_registry", "grad", "half", "import_tuned",
+    "init_csr_config", "integers", "jaxinfo_to_warpinfo", "jaxtype_to_warptype", "jitn", "jitn_p", "jitnmm", "jitnmm_p",
+    "jitnmv", "jitnmv_dt2t", "jitnmv_p", "jits", "jits_p", "jitsmm", "jitsmm_p", "jitsmv", "jitsmv_dt2t", "jitsmv_p",
+    "jitu", "jitu_p", "jitumm", "jitumm_p", "jitumv", "jitumv_dt2t", "jitumv_p", "list_registered_targets",
+    "load_cpp_file", "load_cpp_inline", "load_cuda_dir", "load_cuda_file", "load_cuda_inline", "lognormal", "models",
+    "normal", "normalize_tokens", "numba_cuda_callable", "numba_cuda_kernel", "numba_kernel", "plasticity",
+    "plot_traces", "plot_weights", "print_diagnostics", "read_sonata", "read_sonata_report", "record",
+    "register_ffi_target", "sddmm", "set_backend", "set_cache_dir", "simulate", "surrogate", "take_arrivals",
+    "take_arrivals_p", "to_nir", "trace", "tuned_choices", "tvm_kernel", "uniform", "update_csc_on_binary_post",
+    "update_csc_on_binary_pre", "update_csr_on_binary_post", "update_csr_on_binary_post_p", "update_csr_on_binary_pre",
+    "update_csr_on_binary_pre_p", "update_dense_on_binary_post", "update_dense_on_binary_post_p",
+    "update_dense_on_binary_pre", "update_dense_on_binary_pre_p", "update_fixed_post_conn_on_binary_pre",
+    "update_fixed_pre_conn_on_binary_post", "use_backend", "value_and_grad", "warp_kernel", "write_sonata",
+    "write_sonata_report", "write_sonata_spikes",
 ]
 # fmt: on
 
 _load_when_asked("brainevent.event.library")
-_portable.install(CARRIED)
+_portable.install(_LOADERS)
+_loops.install()
+_MODULES = {**LAZY, **_WRAPPERS}
 
 
 def __getattr__(name: str) -> Any:
@@ -277,8 +301,8 @@ def __getattr__(name: str) -> Any:
         message = f"brainevent.{name} is now called brainevent.{new}; the old name is deprecated, use brainevent.{new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return __getattr__(new)
-    if name in LAZY:
-        value = globals()[name] = getattr(importlib.import_module(LAZY[name]), name)
+    if name in _MODULES:
+        value = globals()[name] = getattr(importlib.import_module(_MODULES[name]), name)
         return value
     if name in REMOVED:
         raise AttributeError(f"brainevent.{name} was removed in 0.1.0: {REMOVED[name]}")

@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are loaded when first used: public names, those of earlier releases, loaders of exported kernels."""
+"""Names that are loaded when first used: public names, and those of earlier releases."""
 
-__all__ = ["CARRIED", "LAZY", "REMOVED", "RENAMED"]
+__all__ = ["LAZY", "REMOVED", "RENAMED"]
 
-# Loaded when first used, so that `import brainevent` stays light.
+# Loaded when first used, so that `import brainevent` stays light. Languages in `backends/` add those of their own.
 _ROOMS = {
     "compat.lfsr": """
         PallasLFSR113RNG PallasLFSR128RNG PallasLFSR88RNG PallasLFSRRNG get_pallas_lfsr_rng_class
     """,
-    "backends.numba": "half numba_kernel",
-    "backends.numba_cuda": "numba_cuda_callable numba_cuda_kernel",
-    "backends.nvrtc": "cuda_kernel",
-    "backends.source.compilers": "CPPBackend CUDABackend CompilerBackend HIPBackend",
-    "backends.source.cpp": "load_cpp_file load_cpp_inline",
-    "backends.source.cuda": "load_cuda_dir load_cuda_file load_cuda_inline",
-    "backends.source.module": "CompiledModule",
-    "backends.warp": "jaxinfo_to_warpinfo jaxtype_to_warptype warp_kernel",
     "bench.tuning_store": "TunedChoice clear_tuned export_tuned import_tuned tuned_choices",
     "bench.measure": "benchmark_function",
     "bench.record": "BenchmarkConfig BenchmarkRecord",
@@ -71,14 +63,19 @@ _ROOMS = {
     """,
     "event.representation": "EventRepresentation",
     "event.synapses.functions": "cscmm_dt2t cscmv_dt2t csrmm_dt2t csrmv_dt2t fcnmm_dt2t fcnmv_dt2t",
+    "loops.explain": "explain_loops",
     "network": "models plasticity surrogate",
     "network.description": "connect",
     "network.description.coupling": "Coupling",
     "network.description.network": "Network",
+    "network.description.parts": "Part",
     "network.description.plasticity": "Plasticity trace",
     "network.description.populations": "Population Projection",
     "network.description.values": "exponential integers lognormal normal uniform",
     "network.eprop": "eprop",
+    "network.nir.network": "NIRNetwork",
+    "network.nir.reading": "from_nir",
+    "network.nir.writing": "to_nir",
     "network.plan.quantum": "RoundedWeightsWarning",
     "network.reference.simulate": "simulate",
     "network.run.requests": "every",
@@ -86,6 +83,11 @@ _ROOMS = {
     "network.run.simulation": "Simulation",
     "network.run.stepper": "Stepper",
     "network.run.swept": "SweepResult",
+    "network.sonata.circuit": "write_sonata",
+    "network.sonata.network": "SonataNetwork",
+    "network.sonata.reading": "read_sonata",
+    "network.sonata.report_file": "SonataReport read_sonata_report write_sonata_report",
+    "network.sonata.writing": "write_sonata_spikes",
     "operator.check": "CheckReport check",
     "operator.check.report": "CheckRow",
     "spikes.labelled": "LabelledSpikes",
@@ -122,10 +124,3 @@ _GONE = {
     "use FixedNumPerPost or FixedNumPerPre": "CscLayout EllLayout",
 }
 REMOVED = {name: advice for advice, names in _GONE.items() for name in names.split()}
-
-# The modules that load the kernels of exported programs, by kind.
-CARRIED = {
-    "numba": "brainevent.backends.numba.kept",
-    "plan": "brainevent.ffi.launch",
-    "source": "brainevent.backends.source.portable",
-}

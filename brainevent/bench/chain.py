@@ -68,15 +68,18 @@ class Chain:
         def call(arrays: Sequence[Any]) -> list[Any]:
             return [jnp.asarray(leaf) for leaf in jax.tree.leaves(of_arrays(arrays))]
 
-        def turn(_: Any, state: Any) -> Any:
+        def turn(counted: Any) -> Any:
+            count, state = counted
             arrays, _, live = jax.lax.optimization_barrier(state)
             if any(array.size for array in arrays):
-                return arrays, call(arrays), live
+                return count + 1, (arrays, call(arrays), live)
             # Without an operand for the barrier, a value that is always true passes it, and the call depends on it.
-            return arrays, jax.lax.cond(live, call, lambda _: unfilled(shapes), arrays), live
+            return count + 1, (arrays, jax.lax.cond(live, call, lambda _: unfilled(shapes), arrays), live)
 
         def run(arrays: list[Any], results: list[Any], live: jax.Array) -> Any:
-            return jax.lax.fori_loop(0, calls, turn, (arrays, results, live))
+            # No scan: with `config.fuse_loops`, that would be another loop than the one described above.
+            start = np.int32(0), (arrays, results, live)
+            return jax.lax.while_loop(lambda counted: counted[0] < calls, turn, start)[1]
 
         # Copies: the operands belong to the caller, and the state is used up.
         state = ([jnp.copy(array) for array in arrays], unfilled(shapes), jnp.asarray(True))

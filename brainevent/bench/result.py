@@ -245,7 +245,7 @@ class BenchmarkResult:
 
     @classmethod
     def load_run(cls, path: str | PathLike[str]) -> list[BenchmarkResult]:
-        """Read a file that `brainevent benchmark-performance --output` wrote.
+        """Read a file that `brainevent benchmark --output` wrote.
 
         Args:
             path: The path of the file.

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 from .._version import __version__
 from ..errors import BrainEventError
-from . import benchmark, cache, doctor, listing, tune
+from . import benchmark, cache, check, doctor, listing, tune
 from .parsing import FAILED, INTERRUPTED, main_parser
 from .words import complain
 
 __all__ = ["main"]
 
-_FAMILIES = (doctor, listing, benchmark, tune, cache)
+_FAMILIES = (doctor, listing, check, benchmark, tune, cache)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`brainevent benchmark-performance`: measure operators, store results, compare them with earlier ones."""
+"""`brainevent benchmark`: measure operators, store results, compare them with earlier ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import did_you_mean
-from .operators import add_modules, import_modules, registered, with_names, with_tags
-from .parsing import FAILED, REGRESSIONS, Commands, Parser, add_shape, command, named
-from .words import CommandError, amount, complain, note
+from .operators import add_choice, backends_of, chosen, with_backends, with_data
+from .parsing import FAILED, REGRESSIONS, Commands, Parser, add_shape, command
+from .words import CommandError, amount, complain
 
 if TYPE_CHECKING:
     from ..bench.result import BenchmarkResult
@@ -27,14 +26,14 @@ __all__ = ["add"]
 _EPILOG = f"""\
 exit status:
   0  all was measured
-  {FAILED}  an error: nothing matches, or an operator cannot be measured
+  {FAILED}  nothing was measured, or an operator cannot be measured
   2  the command line is wrong
   {REGRESSIONS}  --compare found regressions
 
 examples:
-  brainevent benchmark-performance --import my_ops \\
+  brainevent benchmark --import my_ops \\
       --output before.json
-  brainevent benchmark-performance --import my_ops \\
+  brainevent benchmark --import my_ops \\
       --compare before.json"""
 _QUICK = {"n_warmup": 1, "n_runs": 3}
 _FULL = {"n_warmup": 5, "n_runs": 20}
@@ -43,31 +42,17 @@ _FULL = {"n_warmup": 5, "n_runs": 20}
 def add(commands: Commands[Parser]) -> None:
     """Add the command."""
     about = "measure the kernels of operators, and compare them with a saved run"
-    parser = command(commands, "benchmark-performance", about, epilog=_EPILOG)
+    parser = command(commands, "benchmark", about, epilog=_EPILOG, also="benchmark-performance")
     parser.usage = f"{parser.prog} [options]"
     _add_what(parser.add_argument_group("what to measure"))
     _add_how(parser.add_argument_group("how to measure"))
     _add_results(parser.add_argument_group("what to do with the results"))
-    parser.set_defaults(run=lambda arguments: _benchmark(arguments, parser))
+    parser.set_defaults(run=lambda arguments: _benchmark(arguments, parser), verb="measure")
 
 
 def _add_what(group: argparse._ActionsContainer) -> None:
     group.add_argument("--platform", choices=("cpu", "gpu", "tpu"), help="where to run (default: JAX's default)")
-    add_modules(group)
-    group.add_argument(
-        "--data",
-        type=named,
-        default=["all"],
-        metavar="all|TAG[,TAG...]",
-        help="operators with any of these tags (default: all)",
-    )
-    group.add_argument("--operators", type=named, metavar="NAME[,NAME...]", help="only operators of these names")
-    group.add_argument(
-        "--backends",
-        type=named,
-        metavar="NAME[,NAME...]",
-        help="only these backends (default: all that are registered; name reference to add it)",
-    )
+    add_choice(group)
 
 
 def _add_how(group: argparse._ActionsContainer) -> None:
@@ -141,8 +126,7 @@ def _benchmark(arguments: argparse.Namespace, parser: Parser) -> int:
     if arguments.verbose and _to_stdout(arguments):
         parser.error("--verbose prints to stdout, where the JSON goes: leave out one of them")
     _complete(arguments)
-    import_modules(arguments.modules)
-    operators = _with_backends(_measurable(_chosen(arguments), arguments), arguments)
+    operators = with_backends(with_data(chosen(arguments), arguments), arguments)
 
     from ..bench.progress import overall
     from .reporting import Report  # the rest imports much that the help does not need
@@ -164,7 +148,11 @@ def _benchmark(arguments: argparse.Namespace, parser: Parser) -> int:
                 report.fail(name, error)
     if report.errors:
         return complain(f"{amount(len(report.errors), 'operator')} with an error: {', '.join(report.errors)}")
-    return REGRESSIONS if report.regressions else 0
+    if report.regressions:
+        return REGRESSIONS
+    if report.unmeasured:
+        return complain("; ".join(f"nothing was measured of {name}: {why}" for name, why in report.unmeasured.items()))
+    return 0
 
 
 def _to_stdout(arguments: argparse.Namespace) -> bool:
@@ -183,61 +171,6 @@ def _complete(arguments: argparse.Namespace) -> None:
         import jax
 
         arguments.platform = jax.default_backend()
-
-
-def _chosen(arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    operators = registered(arguments.modules)
-    if not operators:
-        raise CommandError(
-            "no operator is defined, so there is nothing to measure; name the module that defines yours: "
-            "--import my_package.ops"
-        )
-    if "all" not in arguments.data:
-        operators = with_tags(operators, arguments.data)
-    return with_names(operators, arguments.operators) if arguments.operators else operators
-
-
-def _measurable(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    """Return the operators that can be measured, and report those that are skipped."""
-    lacking = {name: why for name, operator in operators.items() if (why := _lacks(operator, arguments.platform))}
-    if lacking:
-        hint = "" if arguments.verbose else "; --verbose says why"
-        note(f"{amount(len(lacking), 'operator')} skipped{hint}")
-    if arguments.verbose:
-        for name, why in lacking.items():
-            note(f"  {name} has {why}")
-    return {name: operator for name, operator in operators.items() if name not in lacking}
-
-
-def _lacks(operator: XLACustomKernel, platform: str) -> str:
-    if operator.definition.benchmark_data is None:
-        return "no benchmark data: store a function with def_benchmark_data"
-    return "" if operator.definition.backends(platform) else f"no backend for {platform}"
-
-
-def _with_backends(operators: dict[str, XLACustomKernel], arguments: argparse.Namespace) -> dict[str, XLACustomKernel]:
-    """Return the operators with some of the requested backends; raise if no operator has one of these."""
-    if not arguments.backends or not operators:
-        return operators
-    known = {backend for operator in operators.values() for backend in operator.definition.backends(arguments.platform)}
-    for backend in arguments.backends:
-        if backend not in known:
-            raise CommandError(
-                f"--backends: no operator has a backend {backend!r} for {arguments.platform}"
-                f"{did_you_mean(backend, known)}; backends: {', '.join(sorted(known))}"
-            )
-    found = {name: operator for name, operator in operators.items() if _asked(operator, arguments)}
-    if without := [name for name in operators if name not in found]:
-        note(f"{amount(len(without), 'operator')} skipped, without these backends: {', '.join(without)}")
-    return found
-
-
-def _asked(operator: XLACustomKernel, arguments: argparse.Namespace) -> list[str] | None:
-    """Return those of the requested backends that an operator has; None if all are requested."""
-    if not arguments.backends:
-        return None
-    known = operator.definition.backends(arguments.platform)
-    return [backend for backend in arguments.backends if backend in known]
 
 
 def _machine(platform: str) -> str:
@@ -266,7 +199,7 @@ def _result(operator: XLACustomKernel, arguments: argparse.Namespace) -> Benchma
         n_runs=arguments.n_runs,
         n_batch_per_run=arguments.n_batch_per_run,
         cold=arguments.cold,
-        backends=_asked(operator, arguments),
+        backends=backends_of(operator, arguments),
         verbose=arguments.verbose,
         n_configs=1 if arguments.quick else None,
     )
@@ -282,7 +215,7 @@ def _begun(operators: Mapping[str, XLACustomKernel], arguments: argparse.Namespa
     return Run(
         platform=arguments.platform,
         results=(),
-        machine=_machine(arguments.platform) if operators else "",
+        machine=_machine(arguments.platform),
         versions=dict(one.rsplit(" ", 1) for one in versions.split(", ")),
         settings={name: getattr(arguments, name) for name in ("n_warmup", "n_runs", "n_batch_per_run", "cold")}
         | ({"quick": True} if arguments.quick else {}),

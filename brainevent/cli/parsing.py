@@ -19,9 +19,9 @@ FAILED, REGRESSIONS, INTERRUPTED = 1, 3, 130  # 130 is what shells report for a 
 _USAGE = 2
 STATUSES = {
     0: "success",
-    FAILED: "an error; or `doctor` found a fault, or the reader of a pipe closed it",
+    FAILED: "an error; or `doctor` found a fault, `check` a broken promise, or the reader of a pipe closed it",
     _USAGE: "the command line is wrong",
-    REGRESSIONS: "benchmark-performance --compare found regressions",
+    REGRESSIONS: "benchmark --compare found regressions",
     INTERRUPTED: "interrupted with Ctrl-C",
 }
 _EPILOG = "\n".join(["exit status:", *(f"  {status:<3}  {words}" for status, words in STATUSES.items())])
@@ -56,9 +56,9 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        known = list(map(str, action.choices))
-        what = "unknown command" if isinstance(action, argparse._SubParsersAction) else "invalid choice:"
-        say = "commands" if isinstance(action, argparse._SubParsersAction) else "choose from"
+        known, what, say = list(map(str, action.choices)), "invalid choice:", "choose from"
+        if isinstance(action, argparse._SubParsersAction):
+            known, what, say = [choice.dest for choice in action._choices_actions], "unknown command", "commands"
         raise argparse.ArgumentError(action, f"{what} {value!r}{_meant(value, known)}; {say}: {', '.join(known)}")
 
     def error(self, message: str) -> NoReturn:
@@ -81,9 +81,12 @@ def command(
     about: str,
     run: Callable[[argparse.Namespace], int] | None = None,
     epilog: str | None = None,
+    also: str | None = None,
 ) -> Parser:
-    """Add a command; a command without a function has subcommands, and prints its help."""
-    parser = commands.add_parser(name, help=about, description=f"{about[0].upper()}{about[1:]}.", epilog=epilog)
+    """Add a command, by another name, too; a command without a function has subcommands, and prints its help."""
+    about_it = f"{about[0].upper()}{about[1:]}."
+    names = () if also is None else (also,)
+    parser = commands.add_parser(name, aliases=names, help=about, description=about_it, epilog=epilog)
     parser.set_defaults(run=run or help_of(parser))
     return parser
 

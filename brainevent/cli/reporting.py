@@ -24,7 +24,7 @@ from ..bench.runs import ForeignFileError, Run, best_backend, wins
 from ..bench.table import Layout, table
 from ..bench.words import time_text
 from ..errors import did_you_mean
-from .words import CommandError, amount, note, say, say_json, width_of
+from .words import CommandError, amount, begun, note, say, say_json, width_of
 
 __all__ = ["Report"]
 
@@ -42,6 +42,7 @@ class Report:
     regressions: list[str] = field(default_factory=list)
     changes: dict[str, list[Change]] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)  # operators without any time, with the reason
     is_narrow: bool = False  # whether a table omitted columns
 
     @classmethod
@@ -61,7 +62,7 @@ class Report:
             for said in differences(before, run):
                 note(f"brainevent: {wishes.compare} was measured under other conditions: {said}")
         report = cls(wishes, run, before)
-        report.say(f"{run.platform}: {run.machine}" if names else "nothing is left to measure")
+        report.say(f"{run.platform}: {run.machine}")
         return report
 
     @contextlib.contextmanager
@@ -88,6 +89,8 @@ class Report:
     def add(self, result: BenchmarkResult) -> None:
         """Store the results of one operator, print and draw them, and compare them with the earlier run."""
         self.run = dataclasses.replace(self.run, results=[*self.run.results, result])
+        if why := _why_nothing(result):
+            self.unmeasured[result.primitive_name] = why
         self._write()
         if not self.wishes.json:
             say(self._table(result))
@@ -129,7 +132,7 @@ class Report:
 
     def _as_dict(self) -> dict[str, Any]:
         """Return the run in the format of a file, with errors and the comparison."""
-        content = {**self.run.to_dict(), "errors": self.errors}
+        content = {**self.run.to_dict(), "errors": {**self.errors, **self.unmeasured}}
         if self.before is not None:
             content["comparison"] = {
                 "file": str(self.wishes.compare),
@@ -163,6 +166,15 @@ class Report:
         text = table(result.records, dataclasses.replace(layout, width=width_of(self.wishes)))
         self.is_narrow = self.is_narrow or text != table(result.records, layout)
         return text
+
+
+def _why_nothing(result: BenchmarkResult) -> str:
+    """Return why no backend was measured, or nothing if one was."""
+    if any(record.success for record in result.records):
+        return ""
+    if not result.records:
+        return "its benchmark data are empty"
+    return f"each backend failed, the first one with: {begun(str(result.records[0].error))}"
 
 
 def _drawn(path: Path, result: BenchmarkResult) -> Path:

@@ -13,7 +13,18 @@ from typing import Any, TextIO
 from ..bench.fitting import fitted
 from ..errors import BrainEventError
 
-__all__ = ["CommandError", "amount", "complain", "hint_of_width", "note", "say", "say_json", "say_table", "width_of"]
+__all__ = [
+    "CommandError",
+    "amount",
+    "begun",
+    "complain",
+    "hint_of_width",
+    "note",
+    "say",
+    "say_json",
+    "say_table",
+    "width_of",
+]
 
 _WIDTH = 100  # without a terminal or $COLUMNS
 
@@ -67,6 +78,11 @@ def _print(text: str, stream: TextIO) -> None:
     encoding = getattr(stream, "encoding", None) or "utf-8"
     stream.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
+
+
+def begun(text: str) -> str:
+    """Return the first two lines of an error as one: the second says what a kernel raised."""
+    return " ".join(line.strip() for line in text.splitlines()[:2])
 
 
 def amount(number: int, one: str, several: str = "") -> str:

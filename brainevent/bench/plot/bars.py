@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.cbook import normalize_kwargs
 from matplotlib.patches import Rectangle
 
-from .picture import legend, scales, size_in_points
+from .picture import legend, place_axes, scales, size_in_points
 from .series import Chart, Point
 from .style import Look, Theme
 
@@ -25,25 +25,26 @@ _SHORTEST = 8.0  # points: a shorter whisker would look like a part of the numbe
 
 @dataclass(frozen=True)
 class _Groups:
-    """The positions of bars, next to each other in each category, and the rotation of their numbers."""
+    """The positions of bars, next to each other in each category."""
 
     slots: int
     width: float
-    turned: bool
-    room: float  # for numbers, relative to the height without it
 
     @classmethod
-    def of(cls, ax: Axes, chart: Chart, ends: int) -> _Groups:
+    def of(cls, chart: Chart) -> _Groups:
         side_by_side = (
             max(Counter(point.x for series in chart.series for point in series.points).values(), default=0) > 1
         )
         slots = len(chart.series) if side_by_side else 1
-        width = _GROUP / slots
+        return cls(slots, _GROUP / slots)
+
+    def numbers(self, ax: Axes, chart: Chart, ends: int) -> tuple[bool, float]:
+        """Return whether numbers are turned, and their room relative to the height without it, in the last layout."""
         longest = max((len(chart.y.text(point.y)) for point in _measured(chart)), default=0)
         across, height = size_in_points(ax)
-        turned = longest * _LETTER > across / (len(chart.x.categories) + 0.2) * width
+        turned = longest * _LETTER > across / (len(chart.x.categories) + 0.2) * self.width
         room = longest * _LETTER + _LINE if turned else 2 * _LINE
-        return cls(slots, width, turned, room / max(height - ends * room, room))
+        return turned, room / max(height - ends * room, room)
 
     def shift(self, i: int) -> float:
         return (i - (self.slots - 1) / 2) * self.width if self.slots > 1 else 0.0
@@ -54,21 +55,23 @@ def draw_bars(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str
     least, most = chart.span
     floor = 10 ** math.floor(math.log10(least) - 0.1) if chart.y.log else 0.0
     groups = _bars(ax, chart, theme, floor, artist)
+    turned, room = groups.numbers(ax, chart, ends=1)
     if chart.y.log:
-        ax.set_ylim(floor, most * (most / floor) ** groups.room)
+        ax.set_ylim(floor, most * (most / floor) ** room)
     elif least >= 0:
-        ax.set_ylim(0, most * (1 + groups.room))
-    return _finish(ax, chart, theme, groups, floor)
+        ax.set_ylim(0, most * (1 + room))
+    return _finish(ax, chart, theme, groups, floor, turned)
 
 
 def draw_speedups(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict[str, Any]) -> str:
     """Draw bars upwards from 1 if faster, and downwards if slower; return a description of the spread."""
-    groups = _bars(ax, chart, theme, 1.0, artist, ends=2)
+    groups = _bars(ax, chart, theme, 1.0, artist)
+    turned, room = groups.numbers(ax, chart, ends=2)
     least, most = chart.span
     range_ = max(most, 1.5) / min(least, 1 / 1.5)
     ax.set_ylim(
-        least / range_**groups.room if least < 1 else 1 / range_**0.05,
-        most * range_**groups.room if most > 1 else range_**0.05,
+        least / range_**room if least < 1 else 1 / range_**0.05,
+        most * range_**room if most > 1 else range_**0.05,
     )
     ax.axhline(1, color=theme.ink, linewidth=1.2, zorder=2.5).set_gid("baseline")
     if chart.ends is None:  # next to a panel there is another one
@@ -76,16 +79,17 @@ def draw_speedups(ax: Axes, chart: Chart, theme: Theme, _own: bool, artist: dict
             f"{chart.y.text(1)} = {chart.baseline}", (1, 1), (6, 0), xycoords=ax.get_yaxis_transform(),
             textcoords="offset points", va="center", fontsize=9.5, color=theme.ink, annotation_clip=False,
         )  # fmt: skip
-    return _finish(ax, chart, theme, groups, 1.0)
+    return _finish(ax, chart, theme, groups, 1.0, turned)
 
 
 def _measured(chart: Chart) -> list[Point]:
     return [point for series in chart.series for point in series.points if not math.isnan(point.y)]
 
 
-def _bars(ax: Axes, chart: Chart, theme: Theme, floor: float, artist: dict[str, Any], ends: int = 1) -> _Groups:
+def _bars(ax: Axes, chart: Chart, theme: Theme, floor: float, artist: dict[str, Any]) -> _Groups:
+    """Draw the bars, and all else that takes room from them, so that the room for numbers is known."""
     scales(ax, chart)
-    groups = _Groups.of(ax, chart, ends)
+    groups = _Groups.of(chart)
     ax.set_xlim(-0.6, len(chart.x.categories) - 0.4)
     ax.tick_params(axis="x", length=0)
     for i, series in enumerate(chart.series):
@@ -95,11 +99,13 @@ def _bars(ax: Axes, chart: Chart, theme: Theme, floor: float, artist: dict[str, 
         xs, heights = [p.x + groups.shift(i) for p in series.points], [p.y - floor for p in series.points]
         for k, bar in enumerate(ax.bar(xs, heights, **{**ours, **normalize_kwargs(artist, Rectangle)})):
             bar.set_gid(f"{series.mark_id}-{k}")
+    legend(ax, theme)
+    place_axes(ax)
     return groups
 
 
-def _finish(ax: Axes, chart: Chart, theme: Theme, groups: _Groups, floor: float) -> str:
-    """Add whiskers, numbers and names, and return a description of the spread."""
+def _finish(ax: Axes, chart: Chart, theme: Theme, groups: _Groups, floor: float, turned: bool) -> str:
+    """Add whiskers and numbers, and return a description of the spread."""
     seen = False
     for i, series in enumerate(chart.series):
         for point in series.points:
@@ -108,8 +114,7 @@ def _finish(ax: Axes, chart: Chart, theme: Theme, groups: _Groups, floor: float)
                 ax.vlines(x, point.low, point.high, color=theme.ink, linewidth=1.1)
                 seen = True
             if not math.isnan(point.y):
-                _number(ax, chart.y.text(point.y), theme, x, point, point.y >= floor, whisker, groups.turned)
-    legend(ax, theme)
+                _number(ax, chart.y.text(point.y), theme, x, point, point.y >= floor, whisker, turned)
     return f"The whiskers {chart.spread}." if seen else ""
 
 

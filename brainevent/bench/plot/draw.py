@@ -14,7 +14,7 @@ from ...errors import did_you_mean
 from ..record import BenchmarkRecord
 from .bars import draw_bars, draw_speedups
 from .lines import draw_dots, draw_lines, draw_points
-from .picture import Picture, background_theme, caption, columns_of, dress, entitle
+from .picture import Picture, background_theme, caption, columns_of, dress, entitle, fit_log_ticks, place_axes
 from .roofline import draw_roofline
 from .series import Chart, Options, chart, in_panels
 from .style import THEMES, WHERE, Theme, named_theme
@@ -139,11 +139,11 @@ def draw_panels(
             ax.tick_params(axis="x" if not in_rows else "y", labelsize=8.5)
             if (box := ax.get_legend()) is not None:
                 box.remove()
-    _share(axes[0][0], limits, in_rows)
     for ax in axes.flat:
         ax.label_outer()
     _head(figure, whole.title if title is None else title, axes[0][0], theme)
     caption(axes[-1][0], theme, [spread, *whole.remarks])
+    _share(axes[0][0], limits, in_rows)
     return figure
 
 
@@ -158,12 +158,13 @@ def _size(whole: Chart, categories: Sequence[str], rows: int, columns: int, in_r
 
 
 def _share(ax: Axes, limits: Sequence[tuple[float, float]], in_rows: bool) -> None:
-    """Give all panels limits that include the values of each."""
+    """Give all panels limits that include the values of each, and the ticks for which there is room."""
     low, high = min(low for low, _ in limits), max(high for _, high in limits)
-    if in_rows:
-        ax.set_xlim(low, high)
-    else:
-        ax.set_ylim(low, high)
+    which, side = ("x", ax.xaxis) if in_rows else ("y", ax.yaxis)
+    ax.set(**{f"{which}lim": (low, high)})
+    if side.get_scale() == "log":
+        place_axes(ax)
+        fit_log_ticks(ax, which, low, high)
 
 
 def _head(figure: Figure, title: str, ax: Axes, theme: Theme) -> None:

@@ -29,8 +29,10 @@ __all__ = [
     "caption",
     "dress",
     "entitle",
+    "fit_log_ticks",
     "legend",
     "log_ticks",
+    "place_axes",
     "scales",
     "size_in_points",
     "value_scale",
@@ -118,8 +120,13 @@ def value_scale(ax: Axes, which: str, axis: Axis, there: Sequence[float]) -> Non
     """Set scale, ticks and words of one axis, for these values."""
     _scale(ax, which, axis, there)
     if axis.log:
-        across, height = size_in_points(ax)
-        log_ticks(ax.xaxis if which == "x" else ax.yaxis, min(there), max(there), _most(which, across, height))
+        fit_log_ticks(ax, which, min(there), max(there))
+
+
+def fit_log_ticks(ax: Axes, which: str, least: float, most: float) -> None:
+    """Set the ticks of a logarithmic axis for whose numbers there is room, in the last layout."""
+    across, height = size_in_points(ax)
+    log_ticks(ax.xaxis if which == "x" else ax.yaxis, least, most, _most(which, across, height))
 
 
 def _most(which: str, across: float, height: float) -> float:
@@ -149,6 +156,7 @@ def legend(ax: Axes, theme: Theme) -> None:
     handles, names = ax.get_legend_handles_labels()
     if not names:
         return
+    place_axes(ax)  # long names at an axis leave less width
     columns = columns_of(names, size_in_points(ax)[0])
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0.2}
     box = ax.legend(handles, names, ncols=columns, frameon=False, fontsize=9, handlelength=2.8, **place)
@@ -167,8 +175,15 @@ def entitle(figure: Figure, title: str, theme: Theme) -> Text:
     return figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=theme.ink)
 
 
+def place_axes(ax: Axes) -> None:
+    """Lay out the figure as it is, so that the size of the axes is known."""
+    figure = ax.get_figure(root=True)
+    if figure is not None:
+        figure.draw_without_rendering()
+
+
 def size_in_points(ax: Axes) -> tuple[float, float]:
-    """Return the width and height of axes, before the final layout changes them a little."""
+    """Return the width and height of axes in the last layout."""
     box, figure = ax.get_window_extent(), ax.get_figure(root=True)
     scale = 72 / (figure.dpi if figure is not None else 72)
     return float(box.width) * scale, float(box.height) * scale
