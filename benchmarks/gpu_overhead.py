@@ -18,6 +18,7 @@ NAMES = {
     "module_operator": "XLACustomKernel with it",
     "module_without_graph": "module callable, allow_cuda_graph=False",
     "cuda_kernel": "cuda_kernel",
+    "cubin_kernel": "cubin_kernel",
     "numba_cuda": "numba_cuda_kernel",
     "callable": "numba_cuda_callable, recorded",
     "callable_with_temporary": "numba_cuda_callable, recorded: two kernels, a temporary",
@@ -30,7 +31,7 @@ NAMES = {
 PEER_NAMES = {"numba_cuda": "numba_cuda_kernel", "callable": "numba_cuda_callable"}
 PLACES = {"chain": f"a jitted chain of {CHAIN}", "loop": f"a jitted loop of {LOOP}"}
 
-_PLANS = ("cuda_kernel", "numba_cuda", "callable", "warp_kernel")
+_PLANS = ("cuda_kernel", "cubin_kernel", "numba_cuda", "callable", "warp_kernel")
 _BARS = dict.fromkeys(("module", "module_ffi_call", "module_operator"), Bar(1.1)) | dict.fromkeys(_PLANS, Bar(1.15))
 _SLOW = ("callable_through_python", "warp_jax")
 _CHAIN_NOTES = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How Sphinx builds the documentation."""
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_type_aliases = {name: f"brainevent.typing.{name}" for name in brainevent.typing.__all__}
+autodoc_type_aliases["DTypeLike"] = "jax.typing.DTypeLike"  # which is that of JAX
 autosummary_generate = False
 intersphinx_mapping = {name: (site, f"_inventories/{name}.inv") for name, site in inventories.SITES.items()}
 python_use_unqualified_type_names = True
@@ -57,6 +59,8 @@ _OURS = {name for name in brainevent.__all__ if not name.endswith("_p")}
 _UNITS = "%|[num\N{MICRO SIGN}]?s|[mkMG]?Hz|mV|pA|pF|nS|[kMGT]i?B|[GT]B/s|nJ|W|million"
 _NUMBER = re.compile(rf"(?<=\d) (?=(?:\d{{3}}|{_UNITS})(?!\w))")
 _ALIAS = re.compile(r"TypeAliasForwardRef\('([\w.]+)'\)")
+_CLASS = re.compile(r"<class '([\w.]+)'>")
+_FUNCTION = re.compile(r"<function [^<>]*(?:<lambda>)?>")
 _LONG = 40  # letters
 _NAME = re.compile(r"(?<![`:\w])`([\w.]+)`(?![`_])")
 
@@ -82,8 +86,22 @@ def keep_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
 
 
 def name_aliases(app: Any, what: str, name: str, obj: Any, options: Any, signature: Any, returned: Any) -> Any:
-    """Return a signature in which each alias of a type has its name, also within a union."""
-    return tuple(text and _ALIAS.sub(r"\1", text) for text in (signature, returned))
+    """Return a signature in which each alias of a type has its name, also within a union, and defaults are Python.
+
+    Sphinx parses a signature, and shortens its names, only if it is valid Python.
+    """
+    made = iter(_made_defaults(obj))
+    named = [text and _ALIAS.sub(r"~\1", text) for text in (signature, returned)]
+    if named[0]:
+        named[0] = _FUNCTION.sub("...", _CLASS.sub(r"\1", re.sub("<factory>", lambda _: next(made), named[0])))
+    return tuple(named)
+
+
+def _made_defaults(obj: Any) -> list[str]:
+    """Return the defaults that a dataclass makes anew for each instance, such as {}, in the order of its signature."""
+    fields = dataclasses.fields(obj) if dataclasses.is_dataclass(obj) else ()
+    made = [field for field in fields if field.init and field.default_factory is not dataclasses.MISSING]
+    return [repr(field.default_factory()) for field in sorted(made, key=lambda field: bool(field.kw_only))]
 
 
 def keep_numbers(app: Any, doctree: nodes.document) -> None:

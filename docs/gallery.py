@@ -51,12 +51,16 @@ PROGRAMS = {
             "networks/microcircuit", runs="microcircuit --scale 0.1",
         ),
         Program(
+            "32 areas", "areas.md", "A cortex; 24 billion synapses at full scale.", "networks/areas", runs="areas",
+        ),
+        Program(
             "Rhythms of delays", "delays.md", "A delay for each synapse sets the period.", "networks/delays", (1, 2, 3)
         ),
         Program(
             "Ring attractor", "ring-attractor.md", "A bump of activity remembers a direction.",
             "networks/ring", runs="ring",
         ),
+        Program("A cortical sheet", "sheet.md", "Waves travel over neurons that are near.", "networks/sheet", (4,)),
         Program(
             "A decision", "decision.md", "Two groups compete until one wins.", "networks/decision", (1, 2), "decision",
         ),
@@ -99,7 +103,7 @@ PROGRAMS = {
             "plasticity-rules/reward-stdp", (1, 2, 3),
         ),
         Program(
-            "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses that tire and recover.",
+            "Short-term plasticity", "neuron-models.md#depressing-synapses", "Synapses weaken with use, and recover.",
             "neuron-models/tsodyks-markram",
         ),
     ),
@@ -131,7 +135,7 @@ hide-toc: true
 
 # Gallery
 
-After this page you have a program to start from. Each picture leads to a page with the whole program. Those with a name
+Each picture leads to a page with the whole program. Those with a name
 in `examples` also run in a clone of the repository, by `python -m` and this name.
 """
 

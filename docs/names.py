@@ -114,7 +114,7 @@ DIFFERS = {**dict.fromkeys(_UPDATES, _DERIVED), **dict.fromkeys(_DRAWN, _OTHER_M
 _INTRODUCTION = """\
 # Every name, and what differs
 
-After this page you know for every public name of `brainevent` 0.3 whether it is there, and what differs from that
+For every public name of `brainevent` 0.3, this page says whether it is there, and what differs from that
 release. The page is made by `python -m docs.names` whenever the documentation is built. {counted}
 
 Errors about shapes are `ShapeError` everywhere, which is an `AssertionError` and a `ValueError`. [Coming

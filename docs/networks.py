@@ -18,6 +18,7 @@ from brainevent.bench.plot.picture import Picture, caption, dress
 from brainevent.bench.plot.style import DASHES, THEMES, Theme
 from docs.blocks import blocks
 from examples.networks import (
+    areas,
     brunel,
     classifier,
     coba,
@@ -36,6 +37,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
 NEST = HERE.parent / "tests" / "network" / "plasticity" / "reference" / "nest_hpc.json"
 CURVES = HERE.parent / "benchmarks" / "results" / "2026-11-26-training-curves.json"
+SEVERAL = CURVES.with_name("2026-11-27-nvidia-h200-several-gpus.json")
 WIDE = 6.0  # inches: on a phone, words must still be large enough
 
 
@@ -95,6 +97,23 @@ def potentials(name: str) -> Picture:
     rows[1].set_ylabel("potential (mV)")
     rows[-1].set_xlabel("time (ms)")
     caption(rows[-1], theme, ["Dashed: the threshold."])
+    return figure
+
+
+def waves(name: str) -> Picture:
+    """Draw the sheet at four times."""
+    theme, names = THEMES[name], page("sheet")
+    figure = figure_of(6.4, "A wave on a sheet of 10 000 neurons", theme)
+    for axes, time in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, (4, 9, 14, 19), strict=True):
+        wave = names["spikes"].between(time - 1, time).neurons
+        dress(axes, theme)
+        named(axes, f"{time} ms", theme)
+        look = {"linestyle": "none", "marker": ".", "markersize": 3.2, "markeredgewidth": 0, "rasterized": True}
+        axes.plot(names["x"][wave], names["y"][wave], color=theme.colours[0], **look)
+        axes.plot(0.3, 0.5, marker="+", markersize=8, color=theme.muted)
+        axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
+        axes.grid(visible=False)
+    caption(axes, theme, ["Dots: spikes of the last ms. Cross: the kick."])
     return figure
 
 
@@ -168,6 +187,36 @@ def cortex(name: str) -> Picture:
     left.tick_params(axis="y", length=0, labelcolor=theme.ink)
     right.set(xlabel="rate (Hz)", xlim=(0, 10))
     caption(right, theme, ["Black: published rates." if name == "light" else "White: published rates."])
+    return figure
+
+
+def many_areas(name: str) -> Picture:
+    """Draw spikes of all areas, and the rate of each population in each of them."""
+    theme, shown = THEMES[name], 0.05
+    network, result = ran(areas, 700, scale=0.005)
+    figure = figure_of(5.2, "32 areas, half a percent of their neurons", theme)
+    left, right = figure.subplots(1, 2, width_ratios=[2.2, 1])
+    for axes in (left, right):
+        dress(axes, theme)
+        axes.grid(visible=False)
+    for k, population in enumerate(network.populations):
+        spikes = result[f"{population.name}.spikes"].between(200, 400)
+        area = population.at["area"]
+        places = np.concatenate([np.linspace(0, 1, size, endpoint=False) for size in np.bincount(area.astype(int))])
+        places = area + 0.1 + 0.1 * k + shown * places
+        look = {"linestyle": "none", "marker": "s", "markersize": 1.1, "markeredgewidth": 0, "rasterized": True}
+        left.plot(spikes.times, places[spikes.neurons], color=theme.colours[k % 2], **look)
+    counts = {
+        f"{one.name}.counts": result[f"{one.name}.spikes"].between(200, 700).counts for one in network.populations
+    }
+    drawn = right.imshow(areas.rates(network, counts, 500), aspect="auto", vmin=0, extent=(-0.5, 7.5, 32, 0))
+    left.set(xlabel="time (ms)", ylabel="area", xlim=(200, 400), ylim=(32, 0))
+    right.set(xticks=range(8), yticks=[])
+    right.set_xticklabels(areas.NAMES, rotation=90)
+    bar = figure.colorbar(drawn, ax=right, label="rate (Hz)")
+    bar.ax.tick_params(colors=theme.ink)
+    bar.ax.yaxis.label.set_color(theme.ink)
+    bar.outline.set_visible(False)
     return figure
 
 
@@ -415,6 +464,26 @@ def curves(name: str) -> Picture:
     return figure
 
 
+def scaling(name: str) -> Picture:
+    """Draw how much faster networks run on several GPUs, as committed with the benchmarks."""
+    theme = THEMES[name]
+    figure = figure_of(3.4, "How many times as fast as on one GPU", theme)
+    axes = figure.subplots()
+    dress(axes, theme)
+    axes.plot([1, 4], [1, 4], color=theme.muted, linewidth=1, linestyle=DASHES[1])
+    rows = [row for row in json.loads(SEVERAL.read_text(encoding="utf-8"))["rows"] if "delays" not in row["network"]]
+    for row, colour in zip(rows, theme.colours, strict=False):
+        gpus = [int(number) for number in row["us"]]
+        faster = [row["us"]["1"] / row["us"][str(number)] for number in gpus]
+        axes.plot(gpus, faster, color=colour, marker="o", linewidth=1.6, label=row["network"])
+    axes.set(xscale="log", yscale="log", xlabel="GPUs", ylim=(0.5, 12))
+    axes.set_xticks([1, 2, 4], ["1", "2", "4"])
+    axes.set_yticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
+    axes.minorticks_off()
+    axes.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="upper left")
+    return figure
+
+
 def rhythms(name: str) -> Picture:
     """Draw the rates of the network on the page of delays, for each of its delays."""
     theme, rates = THEMES[name], page("delays")["rates"]
@@ -458,6 +527,7 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "intervals": coba_intervals,
     "brunel": regimes,
     "microcircuit": cortex,
+    "areas": many_areas,
     "ring": memory,
     "classifier": learning,
     "digits": curves,
@@ -467,7 +537,9 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "vogels": balance,
     "reward": late_reward,
     "hpc": power_law,
+    "several-gpus": scaling,
     "decision": choice,
+    "sheet": waves,
 }
 
 

@@ -20,6 +20,7 @@ from brainevent.operator.bind import split
 from brainevent.operator.entry import REFERENCE
 from brainevent.operator.sharding import ShardingRule
 from brainevent.operator.variants import label
+from docs.formulas import description_of
 
 __all__ = ["Backend", "Cut", "Facts", "Way"]
 
@@ -132,12 +133,15 @@ class Facts:
     def shapes(self) -> list[list[str]]:
         """The shapes of each operand and then of each result, by letters where a sharding rule names them."""
         found: list[dict[str, None]] = []
+        of = description_of(self.operator)
+        pointers = "k + 1" if of is not None and of.indexed and of.post else "m + 1"  # to columns, or to rows
         for way in self.ways:
             rule, types = self._rule(way), [*way.operands, *self._results(way)]
             sides = rule.operands + rule.results if rule else [x.shape for x in types]
             found = found or [{} for _ in types]
             for said, dims, x in zip(found, sides, types, strict=True):
-                said[_sizes(x.shape if x.size == 1 else dims)] = None
+                named = [pointers if dim == "p" else dim for dim in dims]
+                said[_sizes(x.shape if x.size == 1 else named)] = None
         return [list(said) for said in found]
 
     # ---- dtypes, by trying them

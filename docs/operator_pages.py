@@ -24,7 +24,7 @@ _NONE = "no derivative"
 _INTRODUCTION = """\
 # Operators
 
-After this page you can find every operator of the library: what it computes, which kernels it has, and what
+All operators of the library are here: what each computes, which kernels it has, and what
 transformations make of it. These pages are made from what is registered, whenever the documentation is built.
 
 Programs call the functions, or write `@` with [events](../events.md) and [matrices](../matrices.md). The operators
@@ -189,12 +189,14 @@ def _operands(facts: Facts, doc: Docstring) -> str:
         for i, name in enumerate(facts.operands)
     ]
     results = shapes[len(facts.operands) :]
+    pointers = " `p` there is the size of `indptr`." if any("+ 1" in shape for shape in shapes) else ""
     for number, shape in enumerate(results):
         name = "result" if len(results) == 1 else f"result {number + 1}"
         rows.append((name, facts.result_dtype(number), shape, "" if number else _in_table(doc.returns)))
     return (
         _table(("", "dtype", "shape", "what it is"), rows)
         + "\n\nThe letters are those of the sharding rule below: in a call, the same letter is the same size."
+        + pointers
     )
 
 
@@ -273,7 +275,7 @@ def _reference(facts: Facts) -> str:
 
 def _measuring(facts: Facts) -> str:
     platforms = dict.fromkeys(one.platform for one in facts.backends if one.platform in ("cpu", "gpu"))
-    lines = [f"$ brainevent benchmark-performance --platform {one} --operators {facts.name}" for one in platforms]
+    lines = [f"$ brainevent benchmark --platform {one} --operators {facts.name}" for one in platforms]
     said = "It has data to measure its kernels with; see [Benchmarks](../benchmark.md)."
     return "\n".join([said, "", "```console", *lines, "```"])
 

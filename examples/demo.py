@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import brainevent
-from brainevent.languages import LANGUAGES, language
+from brainevent.languages import known_languages, language
 from examples.networks import coba
 from examples.networks.report import show
 
@@ -120,22 +120,15 @@ def show_speed(spikes, weights, count=10_000):
         print(f"  {name:<18}{(time.perf_counter() - start) / count * 1e6:8.2f} us")
 
 
-WRAPPERS = {
-    "numba": "numba_kernel",
-    "cpp": "load_cpp_inline",
-    "cuda_raw": "load_cuda_inline",
-    "numba_cuda": "numba_cuda_kernel",
-    "nvrtc": "cuda_kernel",
-    "warp": "warp_kernel",
-    "triton": "triton_call",
-    "pallas": "pallas_call",
-}
+ELSEWHERE = {"triton": "triton_call", "pallas": "pallas_call"}  # wrappers in other packages
 
 
 def show_languages():
     print(f"  {'language':<17}{'platforms':<11}{'wrapper':<18}on this machine")
-    for row in LANGUAGES:
-        cells = f"  {row.title:<17}{', '.join(row.platforms):<11}{WRAPPERS[row.name]:<18}"
+    for row in known_languages():
+        wrappers = [name for name in row.wrappers if name.endswith(("_kernel", "_inline"))]
+        wrapper = wrappers[0] if wrappers else ELSEWHERE[row.name]
+        cells = f"  {row.title:<17}{', '.join(row.platforms):<11}{wrapper:<18}"
         print(textwrap.fill(cells + (row.why_missing() or "installed"), 79, subsequent_indent=" " * len(cells)))
 
 

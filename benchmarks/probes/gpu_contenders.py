@@ -3,7 +3,10 @@
 
 import functools
 import importlib
+import subprocess
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -166,6 +169,23 @@ def make_cuda_kernel() -> Contender:
     return lambda a, b: build(like(a))(a, b, size=a.shape[0])
 
 
+def make_cubin_kernel() -> Contender:
+    """`brainevent.cubin_kernel`: the machine code that nvcc made."""
+    import brainevent
+    from brainevent.toolchain.find import find_cuda_toolkit
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "add.cu"), Path(folder, "add.cubin")
+        source.write_text(CUDA_ADD)
+        subprocess.run([find_cuda_toolkit().nvcc, "--cubin", "-arch=native", str(source), "-o", str(cubin)], check=True)
+        code = cubin.read_bytes()
+    arguments = {"a": "input", "b": "input", "out": "output", "size": "int32"}
+    build = keep_last(
+        lambda out: brainevent.cubin_kernel(code, "add", outs=out, arguments=arguments, launch_dims=out.shape[0])
+    )
+    return lambda a, b: build(like(a))(a, b, size=a.shape[0])
+
+
 def make_triton() -> Contender:
     """A Triton kernel through jax-triton."""
     jax_triton = importlib.import_module("jax_triton")
@@ -199,6 +219,7 @@ WAYS: dict[str, Way] = {
     "module_operator": Way(lambda: make_module_operator("cuda"), ("brainevent",)),
     "module_without_graph": Way(make_module_without_graph, ("brainevent",)),
     "cuda_kernel": Way(make_cuda_kernel, ("brainevent", "cuda.bindings")),
+    "cubin_kernel": Way(make_cubin_kernel, ("brainevent",)),
     "numba_cuda": Way(make_numba_cuda, _NUMBA),
     "callable": Way(make_callable, _NUMBA),
     "callable_with_temporary": Way(make_callable_with_temporary, _NUMBA),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.probes.network_described import NETWORKS, populations
-from brainevent.network.gpu.device import cuda_device, default_number
+from brainevent.network.gpu.device import default_device
 
 
 class Watched:
@@ -45,7 +45,7 @@ def measure(model: str, n: int) -> dict[str, Any]:
     where it is kept. `building` are those of each build: the second one compiles nothing. `held` are bytes on the
     device after it, and `most` while it was built.
     """
-    device = cuda_device(default_number())
+    device = default_device()
     watched = Watched(device)
     network = NETWORKS[model](n)
     building = []
