@@ -69,6 +69,7 @@ examples: $(VENV)/.installed-docs ## Run every example that changed: of pages, d
 docs: $(VENV)/.installed-docs ## Run every example that changed, and build the documentation into site/ if it did
 	@$(EXAMPLES) --site
 	@! grep -rnoE --include='*.html' '<(script|link|img)[^>]*(src|href)="?(https?:)?//[^">]*' site || { echo "site/ must not need another host"; exit 1; }
+	@! grep -rnoE --include='*.html' '~(brainevent|collections|typing)\.[a-z.]*|= &lt;(class|factory|function)' site/api || { echo "signatures in site/api must be Python"; exit 1; }
 	@echo "The documentation is at site/index.html"
 
 wheel: $(VENV)/.installed-test ## Build the wheel, and run the README and the doctor where it alone is installed

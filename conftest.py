@@ -20,10 +20,23 @@ import quick_eager
 import quick_lowering
 import quick_measuring
 
+
+def _is_there(package: str) -> bool:
+    """Say whether a package can be imported; of `cuda.tile`, packages of others may have `cuda`."""
+    above = package.rpartition(".")[0]
+    return (not above or _is_there(above)) and importlib.util.find_spec(package) is not None
+
+
 sys.path[:0] = map(str, programs.ROOMS)  # tests import from those of other rooms
 
-# A file of docstrings that cannot be imported without a package that no extra for tests brings.
-collect_ignore = [] if importlib.util.find_spec("jax_triton") else ["brainevent/event/csr/on_triton.py"]
+# Files of docstrings that cannot be imported without a package that no extra for tests brings.
+_NEEDS = {
+    "brainevent/event/csr/on_triton.py": "jax_triton",
+    "brainevent/backends/cute/compiler.py": "cutlass",
+    "brainevent/backends/cutile/compiler.py": "cuda.tile",
+    "brainevent/backends/cutile/plan.py": "cuda.tile",
+}
+collect_ignore = [file for file, package in _NEEDS.items() if not _is_there(package)]
 DEVICES = "--xla_force_host_platform_device_count"
 
 if DEVICES not in os.environ.get("XLA_FLAGS", ""):  # read once, when JAX starts: so it is set before any import of JAX

@@ -7,11 +7,12 @@
 #   $ PYPI=0.2.1 scripts/clients.sh FOLDER       # compares with another release
 #   $ PYTHON=/usr/bin/python3.12 scripts/clients.sh FOLDER
 #   $ CLIENTS="brainstate brainspike" scripts/clients.sh FOLDER
+#   $ FUSED=1 scripts/clients.sh FOLDER          # also with loops as native calls: BRAINEVENT_FUSE_LOOPS=1
 #
 # The clients and their versions are in clients.txt; the newest need Python 3.12. clients_tests.py says which of their test
 # files touch the package:
 # each runs in a process of its own, on the CPU. clients_table.py makes the table, and exits with 1 where a test passes on
-# PyPI's alone.
+# PyPI's alone, or only without native loops.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-$root/build/clients}
@@ -54,19 +55,19 @@ prepare sources "$(grep '^braintrace==' "$root/scripts/clients.txt")" install_so
 
 cd "$folder" # where no configuration of pytest is, and no package
 export JAX_PLATFORMS=cpu MPLBACKEND=agg PYTHONDONTWRITEBYTECODE=1
-check() { # of one test file, what it does in one environment
+check() { # of one test file, what it does in one environment, and the name of its results if it is another
   python=$folder/$1/bin/python
-  result=$results/$1/$client/$file
+  result=$results/${2:-$1}/$client/$file
   case $client in
     braintrace) home=$folder/sources/braintrace ;;
     *) home=$(echo "$folder/$1"/lib/python*/site-packages)/$client ;;
   esac
-  echo "$1: $client/$file" >&2
+  echo "${2:-$1}: $client/$file" >&2
   mkdir -p "$(dirname "$result")"
   timeout --foreground 900 nice "$python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$home" -o junit_family=xunit1 \
     --junitxml "$result.xml" "$home/$file" > "$result.log" 2>&1 < /dev/null || echo "  $(tail -n 1 "$result.log")" >&2
 }
-rm -rf "$results/ours"
+rm -rf "$results/ours" "$results/fused"
 mkdir -p "$results"
 for client in $clients; do
   home=$(echo "$folder"/pypi/lib/python*/site-packages)/$client
@@ -75,7 +76,8 @@ for client in $clients; do
   while read -r file; do
     # What pinned packages do is kept.
     [ -f "$results/pypi/$client/$file.xml" ] || check pypi
-    check ours
+    BRAINEVENT_FUSE_LOOPS=0 check ours
+    [ -z "${FUSED:-}" ] || BRAINEVENT_FUSE_LOOPS=1 check ours fused
   done < "$results/files"
 done
 

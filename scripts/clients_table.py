@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print the table of clients.sh, from pytest's report of each test file: RESULTS/{pypi,ours}/CLIENT/FILE.xml."""
+"""Print the table of clients.sh, from pytest's report of each test file: RESULTS/{pypi,ours,fused}/CLIENT/FILE.xml."""
 
 import sys
 import xml.etree.ElementTree as ET
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HEAD = ("PyPI's", "ours", "ours fails", "both fail")
+FUSED = ("XLA's", "native", "native fails", "both fail")
 
 
 @dataclass(frozen=True)
@@ -64,25 +65,24 @@ class Compared:
         return len(self.passed(self.theirs)), len(self.passed(self.ours)), len(self.behind), len(both)
 
 
-def compare(results: Path) -> dict[str, Compared]:
+def compare(results: Path, names: tuple[str, str] = ("pypi", "ours")) -> dict[str, Compared]:
     """Compare file by file: a log is there for every file that was run, a report where pytest came to its end."""
-    folders = (results / "pypi", results / "ours")
+    folders = [results / name for name in names]
     logs = sorted({log.relative_to(folder) for folder in folders for log in folder.rglob("*.log")})
     if not logs:
         raise FileNotFoundError(f"no reports in {results}")
     reports = [log.with_suffix(".xml") for log in logs]
     return {
-        str(report.with_suffix("")): Compared(outcomes(results / "pypi" / report), outcomes(results / "ours" / report))
-        for report in reports
+        str(report.with_suffix("")): Compared(*(outcomes(folder / report) for folder in folders)) for report in reports
     }
 
 
-def table(files: dict[str, Compared]) -> str:
+def table(files: dict[str, Compared], head: tuple[str, ...] = HEAD) -> str:
     rows = [(name, *compared.counts()) for name, compared in files.items()]
     rows.append(("all", *(sum(row[column] for row in rows) for column in range(1, 5))))
     width = max(len(row[0]) for row in rows)
-    lines = [f"{'':{width}}" + "".join(f"{word:>12}" for word in HEAD)]
-    lines += [f"{row[0]:{width}}" + "".join(f"{number:12}" for number in row[1:]) for row in rows]
+    lines = [f"{'':{width}}" + "".join(f"{word:>13}" for word in head)]
+    lines += [f"{row[0]:{width}}" + "".join(f"{number:13}" for number in row[1:]) for row in rows]
     return "\n".join(lines)
 
 
@@ -99,13 +99,19 @@ def listed(files: dict[str, Compared]) -> str:
 
 
 def main(results: Path) -> bool:
-    """Print the table, and what passes on PyPI's alone; tell whether anything does."""
+    """Print the tables, and what passes on PyPI's alone, or with XLA's loops alone; tell whether anything does."""
     files = compare(results)
     print("Tests that pass on PyPI's, and on ours; of the former, those that ours fails; those that both fail\n")
     print(table(files))
     print("\nPasses on PyPI's alone")
     print(listed(files))
-    return any(compared.behind for compared in files.values())
+    fused = compare(results, ("ours", "fused")) if (results / "fused").exists() else {}
+    if fused:
+        print("\nTests that pass on ours with XLA's loops, and with native ones; those that only native ones fail\n")
+        print(table(fused, FUSED))
+        print("\nPasses with XLA's loops alone")
+        print(listed(fused))
+    return any(compared.behind for compared in (*files.values(), *fused.values()))
 
 
 if __name__ == "__main__":

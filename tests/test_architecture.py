@@ -30,7 +30,7 @@ FLOORS = [
     {"bench"},
     {"operator", "backends"},
     {"scalar"},
-    {"event", "doctor", "compat"},
+    {"event", "loops", "doctor", "compat"},
     {"spikes"},
     {"network"},
     {"cli"},
@@ -44,14 +44,17 @@ OPTIONAL = {
         "backends/numba",
         "ffi/callbacks",
         "ffi/last_words",
-        "ffi/launch/handler",
+        "ffi/elements",
         "ffi/launch/host",
         "ffi/portable",
+        "ffi/pulse",
     },
+    "tvm_ffi": {"ffi/tvm"},
     "warp": {"backends/warp"},
     "triton": {"backends/triton"},
     "jax_triton": {"backends/triton"},
-    "cuda": {"backends/numba_cuda", "backends/nvrtc"},
+    "cuda": {"backends/cutile", "backends/numba_cuda", "backends/nvrtc"},
+    "cutlass": {"backends/cute"},
     "matplotlib": {"bench/plot", "spikes/pictures"},
     "tqdm": {"bench/progress"},
 }
@@ -60,7 +63,7 @@ OPTIONAL = {
 def holds_kernels(path):
     """Say whether this is a file of kernels in one language, or in a folder of them, which may import that language."""
     top, *rest = path.relative_to(PACKAGE).parts
-    return top in ("event", "network", "scalar") and any(part.startswith("on_") for part in rest)
+    return top in ("event", "loops", "network", "scalar") and any(part.startswith("on_") for part in rest)
 
 
 def room_of(path):

@@ -21,6 +21,7 @@ ROOMS_WITHOUT = {
     "__main__",
     "_version",
     "backends",
+    "backends/triton",
     "network",
     "typing",
 }  # they hold no line that could be wrong

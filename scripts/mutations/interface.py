@@ -180,7 +180,7 @@ MUTANTS = (
     ),
     Mutant(
         "handler-batch-index-not-divided",
-        "ffi/launch/handler.ll",
+        "ffi/elements.ll",
         "%rest_next = udiv i64 %rest, %size",
         "%rest_next = add i64 %rest, 0",
         _PLANS,

@@ -605,7 +605,7 @@ def test_a_library_for_another_machine_is_an_error_not_a_crash(mod):
         portable.load(header, b"")
     words = "cannot load the library of an exported program: .*file too short; export it again"
     with pytest.raises(KernelLoadError, match=words):
-        portable.load({**header, **portable._environment()}, b"")
+        portable.load({**header, **portable.environment()}, b"")
 
 
 def test_what_is_loaded_outlives_a_cleared_cache(tmp_path):

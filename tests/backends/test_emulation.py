@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
+from jax.extend.core import Primitive
 from programs import HELPERS, run_program
 
 import brainevent
-from brainevent import XLACustomKernel, config, languages
+from brainevent import XLACustomKernel, config
+from brainevent.backends.numba_cuda import emulation
 
 V = jnp.arange(1.0, 9.0)
 DECAY = jnp.array([0.5])
@@ -317,7 +319,7 @@ def test_what_cannot_be_emulated_is_reported(operator, emulating, backend, title
 
 
 def test_what_an_interpreter_does_not_know_is_reported(operator, emulating):
-    primitive = jax.extend.core.Primitive("only_on_a_gpu")
+    primitive = Primitive("only_on_a_gpu")
     primitive.def_abstract_eval(lambda x: x)
 
     def kernel(v, out):
@@ -347,7 +349,7 @@ def test_numba_cuda_imported_before_is_reported(operator, emulating, monkeypatch
     with pytest.raises(brainevent.KernelNotAvailableError, match=words):
         operator(V, DECAY, outs=V)
     real.jit.__module__ = "numba.cuda.simulator.api"
-    assert languages.numba_cuda_is_simulated() is True
+    assert emulation.is_simulated() is True
     assert operator(V, DECAY, outs=V)[0] == 2
 
 
@@ -395,7 +397,7 @@ def test_numbas_variable_is_set_and_taken_back():
         print(found)
         from numba import cuda
         config.emulate(False)
-        print(os.environ.get("NUMBA_ENABLE_CUDASIM"), brainevent.languages.numba_cuda_is_simulated())
+        print(os.environ.get("NUMBA_ENABLE_CUDASIM"), brainevent.backends.numba_cuda.emulation.is_simulated())
     """
     environment = {name: value for name, value in os.environ.items() if name == "NUMBA_ENABLE_CUDASIM"}
     assert not environment

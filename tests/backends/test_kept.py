@@ -15,6 +15,7 @@ from programs import run_program
 
 import brainevent
 from brainevent.backends.numba import internals, kept
+from brainevent.backends.numba import kernel as numba_kernels
 from brainevent.errors import KernelCompilationError
 from brainevent.toolchain import cache
 
@@ -47,12 +48,12 @@ def kept_names():
 
 OPS = """
 import brainevent, jax, jax.numpy as jnp, json, numba, numpy as np, sys
-from brainevent.backends.numba import handler
+from brainevent.backends.numba import handler, kernel
 from factors import times
 
 compiled = []
 real = handler.compile_handler
-brainevent.backends.numba.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
+kernel.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
 
 @numba.njit
 def scaled(x, out):
@@ -210,11 +211,11 @@ def test_a_broken_entry_is_compiled_again():
 
 def module(name):
     spec = kept_spec()
-    return brainevent.backends.numba.compile_handler(kernel_by(1.0), [spec], [spec], name)
+    return numba_kernels.compile_handler(kernel_by(1.0), [spec], [spec], name)
 
 
 def kept_spec():
-    return brainevent.backends.numba.ArraySpec(np.dtype("float32"), 1)
+    return numba_kernels.ArraySpec(np.dtype("float32"), 1)
 
 
 def test_a_cache_that_cannot_be_used_is_no_obstacle(folder, monkeypatch):
@@ -285,11 +286,11 @@ def test_ctrl_c_in_the_first_compilation_leaves_numba_whole():
 THREADED = """
 import jax, jax.numpy as jnp, numba, numpy as np, sys
 import brainevent
-from brainevent.backends.numba import handler
+from brainevent.backends.numba import handler, kernel
 
 compiled = []
 real = handler.compile_handler
-brainevent.backends.numba.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
+kernel.compile_handler = lambda *args: compiled.append(args[0].__name__) or real(*args)
 
 @numba.njit(parallel=True)
 def counted(x, out):
@@ -349,6 +350,6 @@ def test_a_collection_takes_nothing_away_from_a_compiled_kernel():
         if x[0] > 1:
             raise ValueError("the first element is", x[0], x)
 
-    compiled = brainevent.backends.numba.compile_handler(wary, [kept_spec()], [], "test_wary")
+    compiled = numba_kernels.compile_handler(wary, [kept_spec()], [], "test_wary")
     gc.collect()
     assert any(kept.Boxing.of(compiled, "test_wary").values())

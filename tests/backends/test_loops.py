@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops: Numba functions that Python calls, kept by content, with floats as in the rest of the program."""
 
+import ast
+import importlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -9,7 +14,7 @@ import pytest
 from programs import run_program
 
 import brainevent
-from brainevent.backends.numba import inner
+from brainevent.backends.numba.inner import inner
 from brainevent.backends.numba.loops import Loop, files_of
 
 
@@ -53,6 +58,7 @@ for call in {calls}:
 
 def test_a_later_process_compiles_no_loop():
     """Nor does it load Numba's functions of a loop from elsewhere: there is one cache."""
+    importlib.import_module("brainevent.event.random")
     names = {"brainevent": brainevent, "np": np, "jnp": jnp}
     first = [str(eval(call, names).tolist()) for call in CALLS.values()]
     assert run_program(AGAIN.format(calls=list(CALLS.values()))).splitlines() == first
@@ -68,3 +74,19 @@ def test_a_loop_depends_on_the_files_that_its_own_imports():
     assert names("drawn/on_cpu_stored.py") == [
         "drawn/numbers.py", "drawn/on_cpu.py", "drawn/on_cpu_stored.py", "drawn/tables.py", "precision.py",
     ]  # fmt: skip
+
+
+def test_files_are_parsed_by_one_thread_at_a_time(monkeypatch):
+    """Else Python 3.11 raises a SystemError now and then, where the first matrices are drawn in threads."""
+    parse, busy = ast.parse, threading.Lock()
+
+    def parsed(text):
+        assert busy.acquire(blocking=False), "two threads parse"
+        time.sleep(0.002)
+        busy.release()
+        return parse(text)
+
+    monkeypatch.setattr(ast, "parse", parsed)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: files_of(Path(brainevent.__file__).parent / "scalar/text.py"), range(4)))
+    assert len({tuple(files) for files in found}) == 1

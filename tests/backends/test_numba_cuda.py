@@ -16,7 +16,7 @@ import brainevent
 from brainevent.errors import KernelArgumentError, KernelCompilationError
 from brainevent.ffi.launch import Configuration
 
-numba_cuda = pytest.importorskip("brainevent.backends.numba_cuda", reason="needs numba.cuda")
+numba_cuda = pytest.importorskip("brainevent.backends.numba_cuda.kernel", reason="needs numba.cuda")
 cuda = pytest.importorskip("numba.cuda")
 
 compiled = importlib.import_module("brainevent.backends.numba_cuda.native")

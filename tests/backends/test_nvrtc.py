@@ -16,7 +16,7 @@ import pytest
 from forked import run_forked
 
 import brainevent
-from brainevent.backends import nvrtc
+from brainevent.backends.nvrtc import kernel as nvrtc
 from brainevent.backends.nvrtc.compiler import Code
 from brainevent.backends.nvrtc.cpp_types import _ELEMENTS, definitions, read_type
 from brainevent.backends.nvrtc.translation_unit import find_declaration

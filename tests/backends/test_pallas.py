@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pallas kernels for the TPU, interpreted on the CPU: every promise of an operator, and one grid for a whole batch."""
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from meshes import P, close, cut, mesh, ramp, sent
 from zoo import like
 
 import brainevent
-from brainevent import XLACustomKernel
+from brainevent import XLACustomKernel, doctor
 
 ROWS, COLUMNS, BLOCK = 16, 4, 8
 SMALL = jax.ShapeDtypeStruct((1, COLUMNS), jnp.float32)
@@ -398,3 +399,13 @@ def test_a_program_for_a_tpu_is_exported_here(unique_name, kernel):
     program = jax.export.export(call, platforms=("tpu", "cpu"))(*batch)
     assert program.mlir_module().count("@tpu_custom_call") == 1
     jax.tree.map(close, program.call(*batch), jax.vmap(kernel.twin)(*batch))
+
+
+def test_doctor_names_what_jax_deprecates():
+    sections = {
+        section.title: {line.label: line.text for line in section.lines} for section in doctor.report().sections
+    }
+    text = sections["Emulation on the CPU"]["pallas on GPUs"]
+    assert text.startswith("JAX deprecates Pallas's Triton compiler")
+    pytest.importorskip("absl", reason="Mosaic GPU of older releases of JAX needs absl-py")
+    assert hasattr(importlib.import_module("jax.experimental.pallas.mosaic_gpu"), "kernel")  # what it advises

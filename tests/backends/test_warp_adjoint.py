@@ -80,7 +80,7 @@ def test_other_patterns_are_refused_by_line(function, words):
 @pytest.mark.parametrize("function", wrong.WRONG, ids=lambda f: f.__name__)
 def test_what_is_refused_is_wrong_indeed(function, monkeypatch):
     """Should Warp learn one of these, then this test says so."""
-    monkeypatch.setattr("brainevent.backends.warp.refuse_wrong_adjoints", lambda *_: None)
+    monkeypatch.setattr("brainevent.backends.warp.kernel.refuse_wrong_adjoints", lambda *_: None)
     with jax.enable_x64(True):
         pairs = zip(*gradients(function, function in wrong.STARTS_AS_ARGUMENT), strict=True)
         agree = all(np.allclose(found, expected, atol=1e-6) for found, expected in pairs)

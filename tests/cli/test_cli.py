@@ -17,12 +17,13 @@ from programs import ROOT, run_program
 
 import brainevent
 from brainevent import config, doctor, languages
+from brainevent.backends.source import trials
 from brainevent.cli import main
 from brainevent.toolchain import cache, directory, find, probe
 
 SECTIONS = [
     "Versions", "Devices", "C++ compiler", "CUDA compiler", "Environment", "Cache", "Registered targets",
-    "Kernel languages", "Emulation on the CPU",
+    "Kernel languages", "Emulation on the CPU", "Loops as native calls",
 ]  # fmt: skip
 NVCC_PLACES = find.nvcc_places
 KEYS, BYTES = {"alpha": "a" * 16, "beta": "b" * 16}, {"alpha": b"x" * 1536, "beta": b"y" * 10}
@@ -464,8 +465,9 @@ def test_a_language_that_cannot_be_asked_is_a_line(run, monkeypatch):
     def fail():
         raise ValueError("numba.__spec__ is None")
 
-    rows = (languages.Language("numba", "Numba", ("cpu",), fail), languages.Language("warp", "Warp", ("cpu",), fail))
-    monkeypatch.setattr(doctor, "LANGUAGES", rows)
+    numba = languages.Language("numba", "Numba", ("cpu",), fail)
+    warp = languages.Language("warp", "Warp", ("cpu",), fail, extra=True)
+    monkeypatch.setattr(languages, "LANGUAGES", {"numba": numba, "warp": warp})
     status, out, _ = run("doctor")
     said = "ERROR (ValueError): numba.__spec__ is None"
     assert section(out, "Kernel languages") == {
@@ -547,7 +549,7 @@ def test_a_trial_shows_what_the_compiler_says(run, tmp_path, monkeypatch):
 
 
 def test_a_trial_with_a_wrong_result(run, monkeypatch):
-    monkeypatch.setattr(doctor.trial, "_CPP", doctor.trial._CPP.replace("+ 1", "+ 2"))
+    monkeypatch.setattr(trials, "_CPP", trials._CPP.replace("+ 1", "+ 2"))
     status, out, _ = run("doctor", "--try")
     assert status == 1
     said = "the kernel adds 1 to [0, 1, 2] and returns [2.0, 3.0, 4.0]; the compiler may be broken"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`brainevent benchmark-performance`: what is measured, what is written, what counts as a regression, bad input."""
+"""`brainevent benchmark`: what is measured, what is written, what counts as a regression, bad input."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from brainevent import BenchmarkResult, XLACustomKernel
 from brainevent.bench.runs import Run
 from brainevent.cli import reporting
 
-QUICK = ("benchmark-performance", "--platform", "cpu", "--n-warmup", "0", "--n-runs", "3")
+QUICK = ("benchmark", "--platform", "cpu", "--n-warmup", "0", "--n-runs", "3")
 OURS = (*QUICK, "--import", "ours")
 TWO = """
     one = operator("one", "dense", "binary", fast=twice, slow=slow)
@@ -138,9 +138,10 @@ def test_how_it_is_measured_goes_through(run, monkeypatch):
         return BenchmarkResult([], self.name)
 
     monkeypatch.setattr(XLACustomKernel, "benchmark", benchmark)
-    status, out, _ = run(*OURS, "--operators", "two", "--n-warmup", "1", "--n-runs", "4", "--n-batch-per-run", "7")
-    assert (status, measured(out)) == (0, ["two"])
+    status, out, err = run(*OURS, "--operators", "two", "--n-warmup", "1", "--n-runs", "4", "--n-batch-per-run", "7")
+    assert (status, measured(out)) == (1, ["two"])
     assert "no configuration" in out
+    assert err == "brainevent: nothing was measured of two: its benchmark data are empty\n"
     assert seen == {
         "platform": "cpu", "n_warmup": 1, "n_runs": 4, "n_batch_per_run": 7, "cold": False, "backends": None,
         "verbose": False, "n_configs": None,
@@ -149,12 +150,59 @@ def test_how_it_is_measured_goes_through(run, monkeypatch):
     assert (seen["cold"], seen["verbose"], seen["backends"]) == (True, True, ["fast"])
 
 
+def test_where_each_backend_fails_nothing_was_measured(run):
+    run.module("failing", 'works = operator("works", fast=twice, bad=broken)\noperator("fails", bad=broken)')
+    status, out, err = run(*QUICK, "--import", "failing", "--output", "run.json")
+    assert (status, measured(out)) == (1, ["fails", "works"])
+    assert err == (
+        "brainevent: nothing was measured of fails: each backend failed, the first one with: KernelCompilationError: "
+        "operator 'fails': backend 'bad' on cpu failed while its kernel was built: RuntimeError: this kernel cannot be "
+        "built\n"
+    )
+    assert run(*QUICK, "--import", "failing:works")[0] == 0
+
+
+def test_one_operator_of_a_module(run):
+    run.module("pair", """
+        class Ops:
+            third = operator("third", fast=twice)
+        first, second = operator("first", fast=twice), operator("second", fast=twice)
+    """)  # fmt: skip
+    for words, names in (
+        (["pair:second"], ["second"]),
+        (["pair:Ops.third", "--import", "pair:first"], ["third", "first"]),
+    ):
+        status, out, _ = run(*QUICK, "--import", *words)
+        assert (status, measured(out)) == (0, names)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ours:ones"], "--import ours:ones: the module has no 'ones'; did you mean 'one'?; operators: one, two, thr"),
+        (["ours:"], "--import ours:: the module has no ''; operators: one, two, three"),
+        (["ours:twice"], "--import ours:twice: expected an XLACustomKernel, found function"),
+        (["ours:one", "--import", "ours"], "--import ours: name an operator of each module (MODULE:OPERATOR), or of n"),
+        (["absent:one"], "--import absent: ModuleNotFoundError: No module named 'absent'"),
+    ],
+)  # fmt: skip
+def test_an_attribute_that_is_no_operator(run, words, said):
+    status, out, err = run(*QUICK, "--import", *words)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"brainevent: {said}")
+
+
+def test_the_longer_name_of_the_command(run):
+    status, out, _ = run("benchmark-performance", *OURS[1:], "--operators", "two")
+    assert (status, measured(out)) == (0, ["two"])
+
+
 def test_the_defaults(run, monkeypatch):
     seen = {}
     monkeypatch.setattr(
         XLACustomKernel, "benchmark", lambda self, **kwargs: seen.update(kwargs) or BenchmarkResult([], self.name)
     )
-    run("benchmark-performance", "--platform", "cpu", "--import", "ours")
+    run("benchmark", "--platform", "cpu", "--import", "ours")
     assert (seen["n_warmup"], seen["n_runs"], seen["n_batch_per_run"]) == (5, 20, 1)
 
 
@@ -172,14 +220,12 @@ def test_what_is_skipped(run):
         del op.definition.rules["reference"], op.definition.kernels["cpu"]
     """)  # fmt: skip
     status, out, err = run(*QUICK, "--import", "lacking", "--verbose", "--output", "run.json")
-    assert (status, measured(out)) == (0, [])
-    assert out == "nothing is left to measure\n\nwrote 0 results to run.json\n"
-    assert err.splitlines() == [
-        "2 operators skipped",
-        "  callless has no benchmark data: store a function with def_benchmark_data",
-        "  elsewhere has no backend for cpu",
-    ]
-    assert json.loads(Path("run.json").read_text())["results"] == []
+    assert (status, out) == (1, "")
+    assert err == (
+        "brainevent: nothing is left to measure: callless: no benchmark data: store a function with "
+        "def_benchmark_data; elsewhere: no backend for cpu\n"
+    )
+    assert not Path("run.json").exists()
 
 
 def test_progress_is_quiet_without_a_terminal(run):
@@ -286,7 +332,7 @@ def test_a_platform_that_is_not_here(run, monkeypatch):
         raise RuntimeError("Unknown backend: 'tpu' requested")
 
     monkeypatch.setattr(jax, "local_devices", nothing)
-    status, out, err = run("benchmark-performance", "--platform", "tpu", "--import", "ours")
+    status, out, err = run("benchmark", "--platform", "tpu", "--import", "ours")
     assert (status, out) == (1, "")
     assert err.splitlines()[-1] == (
         "brainevent: --platform tpu: JAX finds no such device here (Unknown backend: 'tpu' requested)"
@@ -312,10 +358,10 @@ def test_a_platform_that_is_not_here(run, monkeypatch):
 )
 def test_bad_usage(run, words, said):
     with pytest.raises(SystemExit) as caught:
-        run("benchmark-performance", *words)
+        run("benchmark", *words)
     out, err = run.capsys.readouterr()
     assert (caught.value.code, out) == (2, "")
-    assert err.startswith("usage: brainevent benchmark-performance")
+    assert err.startswith("usage: brainevent benchmark")
     assert said in err.splitlines()[-1]
 
 
@@ -584,7 +630,7 @@ def test_the_help_loads_nothing_that_measures():
         import brainevent
         before = set(sys.modules)
         from brainevent.cli import main
-        for words in ([], ["benchmark-performance", "--help"], ["list", "--help"]):
+        for words in ([], ["benchmark", "--help"], ["list", "--help"]):
             with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
                 main(words)
             assert "usage: brainevent" in out.getvalue()

@@ -19,7 +19,7 @@ from brainevent.bench.fitting import fitted
 from brainevent.cli.parsing import STATUSES, main_parser
 from brainevent.toolchain import cache
 
-MEASURE = ("benchmark-performance", "--platform", "cpu", "--import", "ours", "--n-warmup", "0", "--n-runs", "2")
+MEASURE = ("benchmark", "--platform", "cpu", "--import", "ours", "--n-warmup", "0", "--n-runs", "2")
 LONG = "a_rather_long_name_of_an_operator"
 OURS = f"""
     def labelled(*, platform):
@@ -62,7 +62,7 @@ def parsers(parser):
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
-            for each in action.choices.values():
+            for each in dict.fromkeys(action.choices.values()):  # a command may have two names
                 yield from parsers(each)
 
 
@@ -73,7 +73,7 @@ def parsers(parser):
 def test_the_help_of_each_command_fits(monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     found = list(parsers(main_parser("1.0", cli._FAMILIES)))
-    assert len(found) == 13
+    assert len(found) == 14
     too_long = [line for parser in found for line in parser.format_help().splitlines() if len(line) > width]
     assert too_long == []
 
@@ -194,7 +194,10 @@ def test_json_tells_errors_and_regressions_too(run):
     run.module("ours", 'operator("two", fast=broken)\noperator("bad", data=lambda *, platform: 1 / 0)')
     status, out, _ = run(*MEASURE, "--json", "--compare", "before.json")
     found = json.loads(out)
-    assert (status, found["errors"]) == (1, {"bad": "ZeroDivisionError: division by zero"})
+    assert (status, found["errors"]["bad"]) == (1, "ZeroDivisionError: division by zero")
+    assert found["errors"]["two"].endswith(
+        "failed while its kernel was built: RuntimeError: this kernel cannot be built"
+    )
     assert found["comparison"]["regressions"] == ["two, n=4, fast: failed", "two, n=12, fast: failed"]
     [change, _] = found["comparison"]["changes"]["two"]
     assert (change["verdict"], change["regression"], change["now_ms"]) == ("failed", True, None)
@@ -235,10 +238,10 @@ def test_verbose_does_not_spoil_json(run):
 
 
 def test_the_platform_is_that_of_jax(run, monkeypatch):
-    status, out, _ = run("benchmark-performance", "--import", "ours", "--quick", "--operators", "two")
+    status, out, _ = run("benchmark", "--import", "ours", "--quick", "--operators", "two")
     assert (status, out.split(":")[0]) == (0, jax.default_backend())
     monkeypatch.setattr(jax, "default_backend", lambda: "tpu")
-    status, _, err = run("benchmark-performance", "--import", "ours", "--backends", "no")
+    status, _, err = run("benchmark", "--import", "ours", "--backends", "no")
     assert err.endswith("--backends: no operator has a backend 'no' for tpu; backends: reference\n")
 
 
@@ -246,7 +249,7 @@ def test_quick_is_the_first_configuration_in_few_runs(run, monkeypatch):
     seen = {}
     measure = XLACustomKernel.benchmark
     monkeypatch.setattr(XLACustomKernel, "benchmark", lambda self, **how: seen.update(how) or measure(self, **how))
-    words = ("benchmark-performance", "--import", "ours", "--operators", "two", "--quick", "--json")
+    words = ("benchmark", "--import", "ours", "--operators", "two", "--quick", "--json")
     [result] = json.loads(run(*words)[1])["results"]
     assert [record["label"] for record in result["records"]] == ["n=4"]
     assert (seen["n_warmup"], seen["n_runs"]) == (1, 3)
@@ -295,12 +298,12 @@ def test_a_part_of_a_run_counts(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("doctr", "unknown command 'doctr'; did you mean 'doctor'?; commands: doctor, list, benchmark-performance, "),
-        ("bench", "unknown command 'bench'; did you mean 'benchmark-performance'?; commands: "),
+        ("doctr", "unknown command 'doctr'; did you mean 'doctor'?; commands: doctor, list, check, benchmark, "),
+        ("bench", "unknown command 'bench'; did you mean 'benchmark'?; commands: "),
         ("tune lst", "unknown command 'lst'; did you mean 'list'?; commands: list, clear, export, import"),
         ("nonsense", "unknown command 'nonsense'; commands: "),
         ("list --jsno", "unrecognized arguments: --jsno; did you mean '--json'?"),
-        ("benchmark-performance --platform cpuu", "invalid choice: 'cpuu'; did you mean 'cpu'?; choose from: cpu, gpu"),
+        ("benchmark --platform cpuu", "invalid choice: 'cpuu'; did you mean 'cpu'?; choose from: cpu, gpu"),
     ],
 )
 def test_advice_on_words_that_are_not_known(run, words, said):

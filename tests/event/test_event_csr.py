@@ -37,8 +37,8 @@ from brainevent import (
     csrmm,
     csrmv,
 )
-from brainevent.backends import nvrtc
-from brainevent.backends.numba import any_of
+from brainevent.backends.numba.memory import any_of
+from brainevent.backends.nvrtc import kernel as nvrtc
 from brainevent.errors import MathError, ShapeError
 from brainevent.event.csr import on_gpu
 from brainevent.event.library import OPERATORS

@@ -16,7 +16,7 @@ from programs import run_program
 
 import brainevent
 from brainevent import binary_densemm, binary_densemm_p, binary_densemv, binary_densemv_p
-from brainevent.backends import nvrtc
+from brainevent.backends.nvrtc import kernel as nvrtc
 from brainevent.errors import MathError, ShapeError
 from brainevent.ffi.launch import PlanTarget
 

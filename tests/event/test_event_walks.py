@@ -11,7 +11,7 @@ import pytest
 from product_promises import both_ways
 
 import brainevent
-from brainevent.backends.numba import inner
+from brainevent.backends.numba.inner import inner
 from brainevent.event import table
 from brainevent.event.coo.format import COORDINATES
 from brainevent.event.csr.format import CSR

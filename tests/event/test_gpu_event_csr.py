@@ -19,7 +19,7 @@ from brainevent import binary_csrmm, binary_csrmv, binary_csrmv_p, csr_slice_row
 from brainevent.backends.nvrtc import clusters
 from brainevent.event.library import OPERATORS
 from brainevent.ffi.devices import cuda_capabilities, cuda_multiprocessors
-from brainevent.languages import LANGUAGES, language
+from brainevent.languages import language
 from brainevent.toolchain.architectures import gpu_architectures
 
 pytestmark = pytest.mark.gpu
@@ -253,7 +253,7 @@ def test_every_language_in_batches_and_loops(language):
 def test_a_kernel_that_nvrtc_compiles_is_checked_where_nvcc_is_missing(monkeypatch):
     """Also where it fails: a missing nvcc is no excuse for it."""
     row = language("cuda_raw")
-    monkeypatch.setattr(languages, "LANGUAGES", (dataclasses.replace(row, why_missing=lambda: "no nvcc"), *LANGUAGES))
+    monkeypatch.setitem(languages.LANGUAGES, "cuda_raw", dataclasses.replace(row, why_missing=lambda: "no nvcc"))
     sparse = in_quarters(compressed(14, 8, 12, 4, homogeneous=False))
     x = operand(15, taken(sparse, transpose=True), None, "float32")
     options = {"shape": sparse.shape, "transpose": True, "backends": ["cuda_raw"], "promises": ["other values"]}

@@ -121,7 +121,7 @@ def test_a_device_of_its_own_memory_is_asked(monkeypatch):
         def __str__(self):
             return "cuda:0"
 
-    monkeypatch.setattr(room.jax, "devices", lambda *_: [Device()])
+    monkeypatch.setattr(room.jax, "local_devices", lambda backend=None: [Device()])
     monkeypatch.setattr(room, "_available", lambda: 10**8)
     words = r"f: an array would take 2 GB, but cuda:0 has 1 GB of memory in all; ask for less"
     with pytest.raises(MemoryError, match=words):

@@ -15,7 +15,7 @@ from sparse_products import FLOATS, NUMBERS, close, coordinates, operand
 
 import brainevent
 from brainevent import COO, BinaryArray, Dense, FixedNumPerPost, FixedNumPerPre, WeightedArray
-from brainevent.backends.numba import inner
+from brainevent.backends.numba.inner import inner
 from brainevent.event.on_cpu import walks
 from brainevent.event.on_cpu.rows import compressed
 from brainevent.event.on_cpu.terms import product

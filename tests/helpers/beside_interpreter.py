@@ -5,9 +5,11 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 import small_plans
 from hypothesis import strategies as st
 
+from brainevent.errors import NotFiniteError
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import Plan, PopulationPlan
 from brainevent.network.run.recorded import Sample, Wanted
@@ -46,6 +48,17 @@ def compare(engine, pieces, wanted, inputs=None):
         equal(engine.state, theirs.state)
         begun += steps
     return records
+
+
+def stop_alike(plan, engine, match, wanted=ALL):
+    """Check that an engine and the interpreter raise the same error within 300 steps, and have the same state then."""
+    said, engines = [], (engine, Interpreted(plan))
+    for one in engines:
+        with pytest.raises(NotFiniteError, match=match) as caught:
+            one.run(300, wanted, {})
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+    equal(*(one.state for one in engines))
 
 
 def plan_of(populations, synapses, parts, **more):

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numba
 import numpy as np
+from jax.extend.core import Primitive
 from jax.interpreters import ad
 from zoo import like, numba_generator
 
@@ -424,7 +425,7 @@ def missing_transpose_rule():
 def jvp_rule_that_cannot_be_batched():
     op = operator(plain(lambda x: [jnp.sin(x)]), jnp.sin)
     # A custom_jvp function without a batching rule of its own: a primitive that vmap does not know.
-    stubborn = jax.extend.core.Primitive(f"stubborn_{next(_numbers)}")
+    stubborn = Primitive(f"stubborn_{next(_numbers)}")
     stubborn.def_abstract_eval(lambda x: x)
     jax.interpreters.mlir.register_lowering(stubborn, lambda ctx, x: [x])
     ad.deflinear2(stubborn, lambda ct, x: [stubborn.bind(ct)])

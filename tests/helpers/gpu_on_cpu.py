@@ -90,12 +90,19 @@ static int look(const int* at) { return *at; }
 template <class T> static void pin(T&) {}
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
+static void put_flag(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_again(const u32* at) { return get_word(at); }
 static uint4 get_four(const uint4* at) {
     const u32* a = (const u32*)at;
     return {get_word(a), get_word(a + 1), get_word(a + 2), get_word(a + 3)};
 }
 template <class T> static void ask_for(const T*) {}
+template <class T> static void ask_for_all(const T*, u32) {}
+static u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
+    u32 all = 0;
+    for (u32 lane = 0; lane < 32; ++lane) { before[lane] = all; all += has[lane] != 0; }
+    return all;
+}
 template <class T> static T fixed(const T* at) { return *at; }
 static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
@@ -138,13 +145,14 @@ static void await_packets(u64* arrived, u32 count, u32 turn) {
     while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < (u64)count * (turn / 2 + 1)) sched_yield();
 }
 static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static void fence_here() { fence(); }
 static void fence_in_block() {}
 static void rest() { sched_yield(); }
 static void rest_before_drawing() {}
 static u64 ticks;
-static u64 cycles() { return ticks += 1; }
+static u64 cycles() { return __atomic_add_fetch(&ticks, 1, __ATOMIC_RELAXED); }
 template <class T> static void raise_in_block(T* at, T x) { if (*at < x) *at = x; }
-static u64 clock_ns() { return ticks += 1000; }
+static u64 clock_ns() { return __atomic_add_fetch(&ticks, 1000, __ATOMIC_RELAXED); }
 """
 
 STRUCTURES = {
@@ -174,6 +182,9 @@ def entry_text(entry, beside=False):
     )
 
 
+COMPILING = threading.Lock()
+
+
 @functools.cache
 def library(text):
     """Compile a text, once for all tests of a machine."""
@@ -182,21 +193,22 @@ def library(text):
     folder = Path(tempfile.gettempdir()) / f"brainevent-gpu-on-cpu-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     found = folder / f"{key}.so"
-    if not found.exists():
-        source = folder / f"{key}-{os.getpid()}.cpp"
-        source.write_text(text)
-        made = source.with_suffix(".so")
-        flags = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-w"]
-        subprocess.run(["g++", *flags, "-o", str(made), str(source)], check=True)
-        made.rename(found)
-        source.unlink()
+    with COMPILING:  # several devices ask for the same text at once
+        if not found.exists():
+            source = folder / f"{key}-{os.getpid()}.cpp"
+            source.write_text(text)
+            made = source.with_suffix(".so")
+            flags = ["-O1", "-std=c++17", "-ffp-contract=off", "-fPIC", "-shared", "-pthread", "-w"]
+            subprocess.run(["g++", *flags, "-o", str(made), str(source)], check=True)
+            made.rename(found)
+            source.unlink()
     return ctypes.CDLL(str(found))
 
 
 class PretendDevice:
     """A `Device` on the CPU."""
 
-    name, words = "a pretend GPU", WORDS
+    name, words, number = "a pretend GPU", WORDS, 0
 
     def __init__(self, multiprocessors=8, shared_bytes=227 * 1024, largest_cluster=16):
         self.has_clusters, self.largest_cluster = largest_cluster > 0, largest_cluster
@@ -262,3 +274,6 @@ class PretendDevice:
 
     def wait(self):
         pass
+
+    def is_done(self):
+        return True

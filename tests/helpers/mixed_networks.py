@@ -7,7 +7,7 @@ import synapse_rules
 from hypothesis import strategies as st
 
 import brainevent as be
-from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.recorded import Wanted
 
 
 def telling(s, arriving, p):
@@ -55,7 +55,7 @@ def networks(draw):
         connect = be.connect.prob(draw(densities), weight=draw(st.sampled_from(WEIGHTS)))
         more = {"into": draw(receptors), "delay": draw(delays), "name": f"plastic{number}"}
         more["plasticity"] = draw(synapse_rules.plasticities())
-        links.append(be.Projection(draw(st.sampled_from(plain)), draw(st.sampled_from(every)), connect, **more))
+        links.append(be.Projection(draw(st.sampled_from(every)), draw(st.sampled_from(every)), connect, **more))
     for number in range(draw(st.integers(0, 3))):
         connect = be.connect.prob(draw(densities), weight=draw(st.sampled_from([0.2, be.normal(0, 0.3)])))
         ends = draw(st.sampled_from(every)), draw(st.sampled_from(every))
@@ -72,14 +72,7 @@ def networks(draw):
 def wishes(draw, plan, steps):
     """Draw what to record, synapses too, and inputs of some steps."""
     names = [population.name for population in plan.populations]
-    samples = {"u": Sample("c", "u", 3, np.arange(plan.population("c").size))}
-    for plastic in plan.plastic:
-        for state in draw(st.lists(st.sampled_from(["w", "c", "e"]), unique=True)):
-            chosen = st.lists(st.integers(0, plastic.entries - 1), max_size=9) if plastic.entries else st.just([])
-            entries = np.array(draw(chosen), np.int64)
-            every = draw(st.integers(1, 30))
-            samples[f"{plastic.name}.{state}"] = Sample(plastic.name, state, every, entries, of_synapses=True)
-    inputs = {}
+    samples, inputs = draw(synapse_rules.samples_of(plan, "c", 30)), {}
     for name in draw(st.lists(st.sampled_from(names), unique=True)):
         width = draw(st.sampled_from([1, plan.population(name).size]))
         receptor = draw(st.sampled_from(list(plan.population(name).quanta)))

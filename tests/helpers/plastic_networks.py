@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Networks with plastic synapses whose rules use all there is, for tests of native engines."""
 
+import dataclasses
+
+import jax.numpy as jnp
 import mixed_networks
+import numpy as np
 import synapse_rules
+from beside_interpreter import compare
 
 import brainevent as be
-from brainevent.network.run.recorded import Wanted
+from brainevent.network.run.recorded import Sample, Wanted
 
 ALL = Wanted(("a", "b"), (), (), {})
 
@@ -34,14 +39,65 @@ def triplet(where, **more):
     )
 
 
-def network(plasticity, delay=None, sizes=(30, 20), probability=0.3):
-    a, b = (
+def pair(sizes):
+    """Return populations `a` and `b`."""
+    return [
         synapse_rules.population(name, size, seed) for seed, (name, size) in enumerate(zip("ab", sizes, strict=True))
-    )
+    ]
+
+
+def check_all_that_rules_use(engine):
+    """Compare an engine for `network(triplet(...))` with the interpreter; its weights change, and are recorded."""
+    before = engine.state.synapses["ab"]
+    samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
+    records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
+    after = engine.state.synapses["ab"]
+    assert sum(record.spikes["b"][0].size for record in records) > 20
+    assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
+    assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+
+
+def network(plasticity, delay=None, sizes=(30, 20), probability=0.3):
+    a, b = pair(sizes)
     connect = be.connect.prob(probability, weight=be.uniform(0.0, 0.3))
     projections = [be.Projection(a, b, connect, "syn", delay, "ab", plasticity)]
     projections += [be.Projection(b, a, connect, "syn", delay, "ba"), be.Projection(a, b, connect, "syn", 0.4, "fixed")]
     return be.Network([a, b], projections, dt=0.1)
+
+
+def both_places(delay):
+    """Return a network with delays of axons, of a length, and of dendrites."""
+    net = network(triplet("axon"), delay)
+    a, b = net.populations
+    more = be.Projection(a, a, be.connect.prob(0.2, weight=0.1), "syn", 0.2, "aa", triplet("dendrite"))
+    more = [more, be.Projection(b, b, be.connect.prob(0.2, weight=0.1), "syn", 0.3, "bb", triplet("axon"))]
+    return be.Network([a, b], [*net.projections, *more], dt=0.1)
+
+
+def valued(s, arriving, p):
+    """As `bursting`, with a value, which is no number where there is no spike."""
+    new, events = synapse_rules.bursting(s, arriving, p)
+    return new, {**events, "value": jnp.where(events["spike"], jnp.clip(0.3 * s.u - 1, -2.0, 1.5), jnp.nan)}
+
+
+def graded(where, delay, sizes=(25, 15), *, fixed=False):
+    """Return a network in which spikes with values reach plastic synapses, and perhaps fixed ones."""
+    a, b = pair(sizes)
+    a = dataclasses.replace(a, rule=valued, value_range=(-2.0, 1.5))
+    rules = be.Plasticity(
+        on_pre=lambda w, s, pre, post, p: w - p.eta * post.y * (1 + pre.value),
+        on_post=lambda w, s, pre, post, p: w + p.eta * pre.x,
+        params={"eta": 0.02},
+        pre={"x": be.trace(20.0), "value": "u"},
+        post={"y": be.trace(15.0)},
+        low=-0.2,
+        high=0.3,
+        delay_at=where,
+    )
+    connect = be.connect.prob(0.4, weight=be.uniform(-0.1, 0.3))
+    projections = [be.Projection(a, b, connect, "syn", delay, "ab", rules)]
+    projections += [be.Projection(a, b, connect, "syn", 0.2, "fixed")] * fixed
+    return be.Network([a, b], [*projections, be.Projection(b, a, connect, "syn", 0.3, "ba")], dt=0.1)
 
 
 def mixed(where):

@@ -19,6 +19,7 @@ int pretend_calls[3];  // launches, zeroings, permissions for shared memory
 int pretend_together;  // how many of the launches were cooperative
 int pretend_failure;
 int pretend_limits[2], pretend_allowed[2];  // bytes of shared memory, by device; launches are on the second
+int pretend_cluster[3];  // that kernels are told to run in
 int pretend_width, pretend_large[2];  // blocks of a cluster that kernels are made for; whether more than 8 are allowed
 
 int cuInit(unsigned) { return 0; }
@@ -46,6 +47,7 @@ int cuKernelGetAttribute(int* value, int attribute, void*, int) {
   return *value = pretend_width, attribute == 11 ? pretend_failure : 1;
 }
 int cuKernelSetAttribute(int attribute, int value, void*, int device) {
+  if (11 <= attribute && attribute <= 13) return pretend_cluster[attribute - 11] = value, pretend_failure;
   if (attribute == 14) return pretend_large[device] = value, 0;
   ++pretend_calls[2];
   if (attribute != 8 || value > pretend_limits[device]) return 1;

@@ -15,7 +15,7 @@ from platforms import every_backend, every_kernel
 from sparse_products import FLOATS, called, close, numbers, operand, taken
 
 import brainevent
-from brainevent.backends import nvrtc
+from brainevent.backends.nvrtc import kernel as nvrtc
 
 BACKENDS = ("numba", "reference")
 X = ("bool", "int32", "float64", "bfloat16")  # one for each type of weights

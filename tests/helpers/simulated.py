@@ -503,4 +503,4 @@ def test_a_function_may_be_an_object_that_cannot_be_hashed():
 def test_the_simulator_answers_what_programs_ask_of_a_device():
     assert cuda.is_available()
     assert cuda.get_current_device().name == "Numba's simulator"
-    assert brainevent.languages.numba_cuda_is_simulated() is True
+    assert brainevent.backends.numba_cuda.emulation.is_simulated() is True

@@ -166,17 +166,23 @@ def plan_of(network, parts, **more):
 
 
 @st.composite
-def wishes(draw, plan, steps):
-    """Draw what to record, synapses too, and inputs of some steps."""
-    names = [population.name for population in plan.populations]
-    samples = {"u": Sample("a", "u", 3, np.arange(plan.population("a").size))}
+def samples_of(draw, plan, name, longest):
+    """Draw samples of synapses, at intervals of some steps at most; with those of a state of a population."""
+    samples = {"u": Sample(name, "u", 3, np.arange(plan.population(name).size))}
     for plastic in plan.plastic:
         for state in draw(st.lists(st.sampled_from(["w", "c", "e"]), unique=True)):
             chosen = st.lists(st.integers(0, plastic.entries - 1), max_size=9) if plastic.entries else st.just([])
             entries = np.array(draw(chosen), np.int64)
-            every = draw(st.integers(1, 5))
+            every = draw(st.integers(1, longest))
             samples[f"{plastic.name}.{state}"] = Sample(plastic.name, state, every, entries, of_synapses=True)
-    inputs = {}
+    return samples
+
+
+@st.composite
+def wishes(draw, plan, steps):
+    """Draw what to record, synapses too, and inputs of some steps."""
+    names = [population.name for population in plan.populations]
+    samples, inputs = draw(samples_of(plan, "a", 5)), {}
     for name in draw(st.lists(st.sampled_from(names), unique=True)):
         inputs[name, "syn"] = np.random.default_rng(1).normal(0.1, 0.3, (steps, 1)).astype(np.float32)
     return Wanted(tuple(names), ("a",), ("b",), samples), inputs

@@ -12,7 +12,7 @@ import numpy as np
 from brainevent.network.surrogate import fast_sigmoid
 from brainevent.network.training.gpu.layer import Layer, Layers, Link
 from brainevent.network.training.gpu.runner import Given, Outputs, Weights, backward, forward
-from brainevent.network.training.gpu.weights import quanta_of
+from brainevent.network.training.gpu.weights import in_quanta, largest_of
 from brainevent.scalar.adjoint import adjoint_of
 from brainevent.scalar.interpret import interpret
 from brainevent.scalar.margin import as_events, with_margin
@@ -189,7 +189,7 @@ def cotangents_of(layers, inputs, seed=1):
 
 def on_grid(layers, weights):
     """Return weights that are whole numbers of their quanta, and these, by link."""
-    quanta = [np.float32(x) for x in quanta_of(layers, weights, [None] * len(weights))]
+    quanta = [np.float32(x) for x in in_quanta(layers, weights, [None] * len(weights))[1]]
     return [np.round(x / quantum) for x, quantum in zip(weights, quanta, strict=True)], quanta
 
 
@@ -321,3 +321,33 @@ def equal(found, expected):
     """Compare all arrays, bit for bit."""
     for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(a).view(np.uint32), np.asarray(b).view(np.uint32))
+
+
+def check_largest_sums(device):
+    """All neurons spike at once: sums of the largest weights in three planes, and of those at the borders of planes."""
+    layer = replace(layer_of(leaky, 640), precise=True)
+    most = largest_of(3)
+    edges = np.int64([-most, 1 - most, -128, -129, 127, 128, -(2**15), 2**15 + 127, -1, 2**15 + 128])
+    whole = np.where(np.arange(640) % 2, -most, np.resize(edges, (640, 640)))
+    inputs = inputs_of(layer, 2, 1)
+    inputs.weights[0] = np.float32(whole)
+    inputs.layers[0].currents[0][:] = np.float32([2, 0])[:, None]  # all spike in the first step
+    [found] = run_layers(layer, device, jax.tree.map(jnp.asarray, inputs))
+    assert np.all(found.spikes[0, 0] == 1)
+    sums = whole.sum(0)
+    assert sums.min() < -(2**31)
+    below = sums < 0  # others spike, and are reset
+    assert below.sum() > 320
+    np.testing.assert_array_equal(np.asarray(found.states[0])[0, below], np.float32(sums)[below])
+
+
+def check_doubtful_samples(device, neurons, batch):
+    """Their spikes are NaN, but what they send to each other is as ever, and other samples do not change."""
+    layer = layer_of(leaky, neurons)
+    inputs = inputs_of(layer, 6, batch)
+    [expected] = interpreted(layer, inputs)
+    fine = np.arange(batch) % 3 != 1
+    inputs.layers[0] = replace(inputs.layers[0], fine=fine)
+    [found] = run_layers(replace(layer, doubted=True), device, jax.tree.map(jnp.asarray, inputs))
+    assert np.isnan(found.spikes[~fine]).all()
+    equal(*([replace(one, spikes=np.asarray(one.spikes)[fine])] for one in (found, expected)))

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spikes with values through plastic synapses: what arrives, how it is bounded, engines, and derivatives."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,53 +8,25 @@ import pytest
 import synapse_rules
 import test_network_in_jax as in_jax
 from beside_interpreter import compare, equal
+from plastic_networks import graded
 
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.engines import make_engine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.reference.engine import ReferenceEngine
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
 
-RANGE = (-2.0, 1.5)
 WANTED = Wanted(("a", "b"), (), ("b",), {})
-
-
-def graded(s, arriving, p):
-    """As `bursting`, with a value, which is no number where there is no spike."""
-    new, events = synapse_rules.bursting(s, arriving, p)
-    return new, {**events, "value": jnp.where(events["spike"], 0.3 * s.u - 1, jnp.nan)}
-
-
-def network(where, delay, *, keep=False):
-    a, b = (synapse_rules.population(name, size, seed) for seed, (name, size) in enumerate((("a", 25), ("b", 15))))
-    a = dataclasses.replace(a, rule=graded, value_range=RANGE)
-    rules = be.Plasticity(
-        on_pre=lambda w, s, pre, post, p: w - p.eta * post.y * (1 + pre.u),
-        on_post=lambda w, s, pre, post, p: w + p.eta * pre.x,
-        params={"eta": 0.02},
-        pre={"x": be.trace(20.0), "u": "u"},
-        post={"y": be.trace(15.0)},
-        low=-0.2,
-        high=0.3,
-        delay_at=where,
-    )
-    connect = be.connect.prob(0.4, weight=be.uniform(-0.1, 0.3))
-    projections = [be.Projection(a, b, connect, "syn", delay, "ab", rules)]
-    projections += [be.Projection(a, b, connect, "syn", 0.2, "fixed")] * keep
-    return be.Network([a, b], [*projections, be.Projection(b, a, connect, "syn", 0.3, "ba")], dt=0.1)
-
-
 CASES = [("axon", None, 1), ("axon", be.uniform(0.1, 0.9), 2), ("dendrite", be.uniform(0.1, 0.9), 3)]
 
 
 @pytest.mark.parametrize(("where", "delay", "parts"), CASES)
 def test_native_code_has_the_bits_of_the_interpreter(where, delay, parts):
     """Also in programs of JAX, and beside static synapses that deliver values."""
-    plan = synapse_rules.plan_of(network(where, delay, keep=parts == 2), parts)
+    plan = synapse_rules.plan_of(graded(where, delay, fixed=parts == 2), parts)
     engine = NumbaEngine(plan)
     records = compare(engine, (1, 9, 40), WANTED)
     assert sum(record.spikes["a"][0].size for record in records) > 20
@@ -64,7 +34,7 @@ def test_native_code_has_the_bits_of_the_interpreter(where, delay, parts):
 
 
 def test_a_state_goes_from_engine_to_engine():
-    plans = [synapse_rules.plan_of(network("axon", be.uniform(0.1, 0.9)), parts) for parts in (1, 3)]
+    plans = [synapse_rules.plan_of(graded("axon", be.uniform(0.1, 0.9)), parts) for parts in (1, 3)]
     whole, first, second = Interpreted(plans[0]), NumbaEngine(plans[1]), NumbaEngine(plans[0])
     whole.run(40, WANTED, {})
     first.run(23, WANTED, {})
@@ -76,7 +46,7 @@ def test_a_state_goes_from_engine_to_engine():
 
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_each_step_in_plain_jax_is_that_of_the_interpreter_but_for_rounding(where):
-    plan = synapse_rules.plan_of(network(where, be.uniform(0.1, 0.6)), 1)
+    plan = synapse_rules.plan_of(graded(where, be.uniform(0.1, 0.6)), 1)
     exact, ours = Interpreted(plan), ReferenceEngine(plan)
     for _ in range(40):
         ours.load(exact.state)
@@ -133,8 +103,3 @@ def test_derivatives_go_through_values_and_weights():
         jax.grad(jax.jit(arrived))(params)
     assert found["a"]["worth"] == pytest.approx(5 * 1.75)
     np.testing.assert_allclose(found["ab"]["weights"], -0.75 * 1.75, rtol=1e-6)
-
-
-def test_gpus_do_not_deliver_them():
-    with pytest.raises(NetworkError, match=r"'cuda' does not deliver values of spikes"):
-        make_engine(build_plan(pair(), seed=1), "cuda")

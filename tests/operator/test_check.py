@@ -445,7 +445,7 @@ def test_languages_that_are_missing_and_other_platforms_are_listed(monkeypatch):
         raise ImportError("no module named warp")
 
     row = brainevent.languages.Language("warp", "Warp", ("cpu",), lambda: "install warp with: pip install warp-lang")
-    monkeypatch.setattr(brainevent.languages, "LANGUAGES", (row,))
+    monkeypatch.setitem(brainevent.languages.LANGUAGES, "warp", row)
     op = operator(plain(lambda x: [2 * x]), twice)
     op.def_kernel("warp", "cpu", generator)
     op.def_kernel("pallas", "tpu", generator)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Primitive
 
 import brainevent
 from brainevent import (
@@ -75,7 +76,7 @@ def test_a_new_operator_has_a_primitive_a_name_and_nothing_else(unique_name):
     name = unique_name("fresh")
     operator = XLACustomKernel(name, doc="Fresh.")
     assert (operator.name, operator.__doc__, operator.primitive.name) == (name, "Fresh.", name)
-    assert isinstance(operator.primitive, jax.extend.core.Primitive)
+    assert isinstance(operator.primitive, Primitive)
     assert operator.primitive.multiple_results
     assert (operator.defaults, operator.definition.kernels, operator.definition.tags) == ({}, {}, set())
     assert operator.definition.call is operator

@@ -2,6 +2,7 @@
 """Registry, settings, errors, a light import, and threads that do everything at once."""
 
 import dataclasses
+import functools
 import subprocess
 import sys
 import threading
@@ -405,8 +406,9 @@ def test_invalid_languages_are_refused(unique_name, language, error, words):
 def test_what_is_missing_is_said_of_the_language_and_not_of_the_backend(unique_name, monkeypatch):
     """NVRTC needs no nvcc: a kernel that it compiles is not excused by a missing nvcc."""
     here = {"cuda_raw": "nvcc is not found here", "nvrtc": "the package 'cuda' is not installed"}
-    rows = tuple(brainevent.languages.Language(name, name, ("cpu",), lambda name=name: here[name]) for name in here)
-    monkeypatch.setattr(brainevent.languages, "LANGUAGES", rows)
+    for name in list(here):
+        row = brainevent.languages.Language(name, name, ("cpu",), functools.partial(here.get, name))
+        monkeypatch.setitem(brainevent.languages.LANGUAGES, name, row)
 
     def generator(*, outs):
         raise ImportError("no module named cuda")

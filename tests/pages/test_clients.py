@@ -80,6 +80,18 @@ def test_a_file_that_cannot_be_read_fails_with_its_error(write, tmp_path, capsys
     assert "a_test.py: missing: collection failure: ImportError\n    TestIt::it" in capsys.readouterr().out
 
 
+def test_tests_that_native_loops_fail_are_named(write, tmp_path, capsys):
+    for which in ("pypi", "ours", "fused"):
+        write(which, "one/a_test.py", it=PASSED, that=PASSED)
+    assert clients_table.main(tmp_path) == 0
+    write("fused", "one/a_test.py", it=PASSED, that=("failed", "another number"))
+    assert clients_table.main(tmp_path) == 1
+    text = capsys.readouterr().out.split("Passes on PyPI's alone\n")[-1]
+    assert text.startswith("  none\n")
+    assert row(text, "all") == [2, 1, 1, 0]
+    assert text.endswith("a_test.py: another number\n    TestIt::that\n")
+
+
 def test_nothing_to_compare_is_a_failure(tmp_path):
     with pytest.raises(FileNotFoundError, match="no reports"):
         clients_table.main(tmp_path)

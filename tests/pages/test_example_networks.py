@@ -13,6 +13,7 @@ from programs import ROOT
 
 from docs.blocks import blocks
 from examples.networks import (
+    areas,
     brunel,
     classifier,
     coba,
@@ -38,6 +39,7 @@ PAGES = {
     "coba": coba,
     "brunel": brunel,
     "microcircuit": microcircuit,
+    "areas": areas,
     "ring-attractor": ring,
     "classifier": classifier,
     "song": song,
@@ -493,6 +495,18 @@ def test_pictures_are_of_the_programs(name, tmp_path):
 
     for path in networks.draw(tmp_path, (name,)):
         assert words(path.read_text()) == words((networks.FOLDER / path.name).read_text())
+
+
+def test_the_table_of_several_gpus_is_what_was_measured():
+    networks = pytest.importorskip("docs.networks")
+    page = (networks.HERE / "several-gpus.md").read_text()
+    shown = [
+        [cell.strip() for cell in line.split("|")[4:7]]
+        for line in page.splitlines()
+        if re.match(r"\|.*(m|b)illion", line)
+    ]
+    rows = json.loads(networks.SEVERAL.read_text())["rows"]
+    assert [[float(cell) for cell in row] for row in shown] == [[row["us"][gpus] for gpus in "124"] for row in rows]
 
 
 # ---- digits

@@ -2,11 +2,11 @@
 """The network on the page of plasticity operators learns from any seed, and the picture there is of this network."""
 
 import re
-from collections import Counter
 
 import jax
 import numpy as np
 import pytest
+from drawn_pages import words
 
 mpl = pytest.importorskip("matplotlib")
 plasticity = pytest.importorskip("docs.plasticity_operators")
@@ -15,11 +15,6 @@ plasticity = pytest.importorskip("docs.plasticity_operators")
 @pytest.fixture(scope="module")
 def names():
     return plasticity.network()
-
-
-def words(svg):
-    """Return the texts in an SVG file, and how many shapes it draws."""
-    return Counter(re.findall(r"<text[^>]*>([^<]*)</text>", svg)), svg.count("<path"), svg.count("<use")
 
 
 @pytest.mark.thorough

@@ -3,9 +3,9 @@
 
 import json
 import re
-from collections import Counter
 
 import pytest
+from drawn_pages import words
 
 import benchmarks.__main__ as program
 
@@ -13,12 +13,9 @@ pytest.importorskip("matplotlib")
 speed = pytest.importorskip("docs.speed")
 pictures = pytest.importorskip("benchmarks.pictures")
 
+from overlaps import beyond_paper, overlaps  # noqa: E402 - it needs what the lines above look for
+
 MARKS = ("neurons updated", "spikes sent", "spikes of all blocks there", "delivered")
-
-
-def words(svg):
-    """Return the texts in an SVG file, and how many shapes it draws."""
-    return Counter(re.findall(r"<text[^>]*>([^<]*)</text>", svg)), svg.count("<path"), svg.count("<use")
 
 
 def row(benchmark, name, median, samples=()):
@@ -64,6 +61,13 @@ def test_every_machine_finds_the_same_spikes():
 
 
 @pytest.mark.thorough
+def test_no_text_of_a_picture_covers_another():
+    results = [speed.load(name) for name in ("gpu", "steps", "pd14", "fires", "connectome", "onegpu")]
+    for name, make in pictures.PICTURES.items():
+        figure = make(results, pictures.THEMES["light"])
+        assert (overlaps(figure), beyond_paper(figure)) == ([], []), name
+
+
 def test_pictures_are_of_the_results(tmp_path):
     for path in speed.draw(tmp_path):
         assert words(path.read_text()) == words((speed.FOLDER / path.name).read_text())

@@ -14,12 +14,14 @@ import pytest
 from neuron_rules import INPUTS, RULES, hard_values, traced
 from ptx import ptx_of
 
-from brainevent.backends.numba import inner
 from brainevent.backends.numba.floats import HARDWARE_FLUSHES, flush_floats, restore_floats
+from brainevent.backends.numba.inner import inner
 from brainevent.scalar import primitives
+from brainevent.scalar.circular import sin, sin_of_small
 from brainevent.scalar.cuda_text import FLUSHING, SHIM, cuda_text
 from brainevent.scalar.form import Assign, Constant, Form, Name
 from brainevent.scalar.interpret import interpret
+from brainevent.scalar.lower import form_of
 from brainevent.scalar.on_numba import compiled_forms
 
 POINTER = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
@@ -209,3 +211,10 @@ def test_gpus_compute_what_the_compiler_knows(op):
         assert interpret(form, [])[0].view(np.uint32)[0] == 0xBDC145D8
     ptx = ptx_of(cuda_text([form]) + 'extern "C" __global__ void run(float* out) { *out = be_known(); }')
     assert f"{op}.rn.ftz.f32" in ptx
+
+
+def test_the_sine_of_small_numbers_is_the_sine():
+    near = np.linspace(-64, 64, 10_001, dtype=np.float32)
+    x = np.concatenate([near, near * np.float32(1e-5), np.float32([0.0, -0.0, 2**-12, np.nan])])
+    found, wanted = (interpret(form_of("sine", function, ("float32",)), [x])[0] for function in (sin_of_small, sin))
+    np.testing.assert_array_equal(found.view("uint32"), wanted.view("uint32"))

@@ -15,10 +15,10 @@ from scipy import stats
 from brainevent.errors import RuleError, UnknownNameError
 from brainevent.scalar.form import Assign
 from brainevent.scalar.interpret import interpret
-from brainevent.scalar.lower import called_form
+from brainevent.scalar.lower import called_form, form_of
 from brainevent.scalar.poisson_table import poisson_table
 from brainevent.scalar.random import METHODS, Random
-from brainevent.scalar.threefry import SCHEME, threefry
+from brainevent.scalar.threefry import SCHEME, be_turned, threefry
 from brainevent.scalar.trace import trace
 
 F, U = np.float32, np.uint32
@@ -386,3 +386,13 @@ def test_names_are_guessed():
 def test_numbers_of_a_wrong_kind_are_refused(method, words):
     with jax.enable_x64(False), pytest.raises(RuleError, match=words):
         method(Random(*U([1, 2, 3, 4])))
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_rounds_of_the_cipher_as_calls_give_its_words(rounds):
+    """As loops have them, which draw the numbers of `jax.random`."""
+    words = np.random.default_rng(0).integers(0, 2**32, (4, 50), np.uint32)
+    for word, wanted in enumerate(threefry(*words, rounds)):
+        form = form_of("word", lambda *x, word=word: threefry(*x, rounds, be_turned)[word], ("uint32",) * 4)
+        assert [function.name for function in form.functions] == ["turned"]
+        np.testing.assert_array_equal(interpret(form, words)[0], wanted)

@@ -139,6 +139,16 @@ def test_errors_name_the_line_of_the_rule(rule, offset):
         trace(rule, {"v": 0.0}, [], {})
 
 
+def test_what_jax_traces_outside_is_no_part_of_a_rule():
+    @jax.jit
+    def inside(decay):
+        trace(lambda s, arriving, p: (s.replace(v=decay * s.v), s.v > 0), {"v": 0.0}, [], {})
+
+    words = r"uses an array from outside that JAX traces; use one that is known, outside of jax\.jit, jax\.vmap"
+    with pytest.raises(RuleError, match=words):
+        inside(0.5)
+
+
 def test_python_needs_a_value():
     with pytest.raises(RuleError, match=r"use jnp\.where, jax\.lax\.cond") as caught:
         trace(needs_value, {"v": 0.0}, [], {})

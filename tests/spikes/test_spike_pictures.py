@@ -429,6 +429,24 @@ def test_weights_are_drawn_with_sources_down(matrix):
     assert mesh.get_clim()[0] == -mesh.get_clim()[1]
 
 
+DRAWN = brainevent.JITCScalarR((1.5, 0.3, 7), shape=(6, 9))
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        brainevent.CSR.fromdense(MATRIX), brainevent.CSC.fromdense(MATRIX), brainevent.COO.fromdense(MATRIX),
+        brainevent.Dense(MATRIX), brainevent.FixedNumPerPre.fromdense(MATRIX, num_conn=6), DRAWN,
+    ],
+    ids=lambda matrix: type(matrix).__name__,
+)  # fmt: skip
+def test_matrices_draw_themselves(matrix):
+    (own,) = matrix.plot(title="W", names=("from", "to"), vmax=2).axes
+    (mesh,) = meshes(own)
+    np.testing.assert_allclose(mesh.get_array(), matrix.todense())
+    assert (own.get_ylabel(), own.get_xlabel(), mesh.get_clim()[1]) == ("from", "to", 2)
+
+
 def test_a_large_matrix_is_drawn_in_blocks():
     matrix = brainevent.COO((np.float32(2), jnp.array([0, 1, 999]), jnp.array([0, 0, 700])), shape=(1000, 701))
     (axes,) = brainevent.plot_weights(matrix).axes

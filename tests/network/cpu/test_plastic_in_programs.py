@@ -90,6 +90,33 @@ def test_a_rule_that_returns_nan_stops_no_program():
     assert 0 < np.isnan(after.synapses["ab"]["w"]).mean() < 1
 
 
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_weights_beyond_their_bounds_give_no_numbers(backend):
+    """Sums might leave 32 bits with them: an error where they are known, else NaN, in that element of a batch alone."""
+    sim = network(triplet("axon"), 0.3).build(seed=2, backend=backend)
+    weights = np.tile(sim.connections("ab").weights, (3, 1))
+    weights[1, 5], weights[2, 7] = 1e6, -0.1
+
+    def given(w):
+        return be.simulate(sim, sim.state, {"ab": {"weights": w}}, 9, record="b.v")
+
+    def begun(w):
+        state = dataclasses.replace(sim.state, synapses={"ab": {**sim.state.synapses["ab"], "w": w}})
+        return be.simulate(sim, state, {}, 9, record="b.v")
+
+    for run, where in ((given, r"params\['ab'\]\['weights'\]"), (begun, r"state.synapses\['ab'\]\['w'\]")):
+        after, out = jax.jit(jax.vmap(run))(weights)
+        for found in (after.neurons["b"]["v"], after.synapses["ab"]["w"], after.traces["ab"]["pre.x"], out["b.v"]):
+            assert np.isfinite(found[0]).all()
+            assert np.isnan(found[1:]).all()
+        with pytest.raises(NetworkError, match=rf"simulate: {where}: element \[5\] is 1e\+06, outside of low=0 to hi"):
+            run(weights[1])
+        with pytest.raises(NetworkError, match=rf"simulate: {where}: element \[7\] is -0\.1, outside of low=0"):
+            jax.grad(lambda w: run(w)[0].neurons["b"]["u"].sum())(jnp.asarray(weights[2]))  # noqa: B023 - called at once
+        with pytest.raises(NetworkError, match=rf"simulate: {where}: is 1e\+06, outside of low=0 to high=0\.5"):
+            jax.vmap(run)(weights)
+
+
 def test_states_that_do_not_fit_raise():
     sim = simulation("axon", be.uniform(0.1, 0.9), 2, **WAITING)
     short = dataclasses.replace(sim.state, synapses={"ab": {**sim.state.synapses["ab"], "w": np.zeros(3)}})

@@ -11,7 +11,7 @@ import synapse_rules
 from beside_interpreter import as_tree, compare, equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plastic_networks import ALL, mixed, network, triplet
+from plastic_networks import ALL, check_all_that_rules_use, mixed, network, triplet
 
 import brainevent as be
 from brainevent.errors import NotFiniteError
@@ -33,13 +33,7 @@ LONG = be.trace(20.0)
 )
 def test_all_that_rules_may_use(where, delay, parts):
     engine = NumbaEngine(synapse_rules.plan_of(network(triplet(where), delay), parts))
-    before = engine.state.synapses["ab"]
-    samples = {"w": Sample("ab", "w", 3, np.array([5, 0, 70, 5]), of_synapses=True)}
-    records = compare(engine, (1, 9, 40), dataclasses.replace(ALL, samples=samples))
-    after = engine.state.synapses["ab"]
-    assert sum(record.spikes["b"][0].size for record in records) > 20
-    assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
-    assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+    check_all_that_rules_use(engine)
 
 
 def test_a_state_goes_from_engine_to_engine():

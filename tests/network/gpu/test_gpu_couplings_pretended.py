@@ -55,7 +55,7 @@ def test_more_neurons_than_threads(monkeypatch, most, blocks):
 def test_a_launch_ends_after_a_while(monkeypatch):
     """The pretend clock goes on by a microsecond whenever it is looked at: each launch shows its states first."""
     for limit in ("_NANOSECONDS", "_RECORDED"):
-        monkeypatch.setattr(f"brainevent.network.gpu.engine.{limit}", 1)
+        monkeypatch.setattr(f"brainevent.network.gpu.run.{limit}", 1)
     compare(engine_of(coupled_plans.plan()), [140], RECORDED)
 
 

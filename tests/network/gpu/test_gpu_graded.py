@@ -10,16 +10,14 @@ import small_plans
 import test_network_drawing as drawn
 import test_network_gpu as pretended
 import test_network_in_jax as in_jax
-from beside_interpreter import ALL, equal
+from beside_interpreter import ALL, equal, stop_alike
 from small_plans import graded
 
 import brainevent as be
-from brainevent.errors import NotFiniteError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT
-from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation
@@ -82,14 +80,7 @@ def test_programs_of_jax_equal_the_interpreter():
 @pytest.mark.parametrize("check_finite", [False, True])
 def test_a_value_out_of_range_stops_the_run_after_its_step(check_finite):
     plan = dataclasses.replace(graded(small_plans.plan(), "a", clip=False), check_finite=check_finite)
-    said = []
-    engines = CudaEngine(plan, blocks=3), Interpreted(plan)
-    for engine in engines:
-        with pytest.raises(NotFiniteError, match="value_range") as caught:
-            engine.run(300, ALL, {})
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-    equal(engines[0].state, engines[1].state)
+    stop_alike(plan, CudaEngine(plan, blocks=3), "value_range")
 
 
 @pytest.mark.parametrize(("size", "fan"), [(3000, 100), (200_000, 40)])

@@ -380,7 +380,7 @@ def test_engines_run_at_once():
 
 def test_what_does_not_fit_is_refused_with_a_reason():
     with pytest.raises(
-        NetworkError, match=r"build: synapses take 1000 TB, and [\d.]+ GB of [\d.]+ GB are free on NVIDIA"
+        NetworkError, match=r"build: synapses take 1000 TB, and [\d.]+ GB of [\d.]+ GB are free on GPU 0 \(NVIDIA"
     ):
         cuda_device().memory(10**15, "synapses")
 

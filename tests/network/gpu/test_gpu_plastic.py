@@ -6,10 +6,11 @@ import dataclasses
 import numpy as np
 import pytest
 import synapse_rules
+import test_plastic_network_gpu as pretended
 from beside_interpreter import as_tree, compare, equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plastic_networks import ALL, mixed, network, triplet
+from plastic_networks import ALL, both_places, mixed, network, triplet
 
 import brainevent as be
 from benchmarks.probes.network_plastic import network as of_pairs
@@ -21,7 +22,7 @@ from brainevent.network.run.recorded import Sample, Wanted
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
 
-SMALL = 5400  # bytes of shared memory: enough for lists of spikes alone
+SMALL = pretended.SMALL
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,6 +50,12 @@ def test_graded_spikes_and_couplings_beside(where, blocks):
     compare(engine, (1, 9, 40), Wanted(("a", "b", "c"), (), (), {}))
     for name, synapses in engine.state.synapses.items():
         assert np.mean(before[name]["w"] != synapses["w"]) > 0.5
+
+
+@pytest.mark.parametrize("blocks", [1, 5])
+@pytest.mark.parametrize("delay", [0.1, 0.7])
+def test_delays_at_both_places(delay, blocks):
+    compare(CudaEngine(synapse_rules.plan_of(both_places(delay), 1), blocks=blocks), (1, 59), ALL)
 
 
 @pytest.mark.parametrize(("n", "fan", "steps"), [(1_000, 100, 20_000), (10_000, 1_000, 2_000), (100_000, 100, 1_000)])

@@ -9,18 +9,16 @@ import pytest
 import small_plans
 import test_network_gpu as pretended
 import test_network_in_jax as in_jax
-from beside_interpreter import ALL, compare, equal, plans, wishes
+from beside_interpreter import ALL, compare, plans, stop_alike, wishes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx import ptx_of
 from small_plans import graded
 
 import brainevent as be
-from brainevent.errors import NotFiniteError
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT, SLOTS
 from brainevent.network.gpu.text import step_text
-from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
 
 engine_of, SMALL = pretended.engine_of, pretended.SMALL
@@ -104,14 +102,7 @@ def test_weights_above_what_a_float_holds_are_exact_without_values():
 @pytest.mark.parametrize("check_finite", [False, True])
 def test_a_value_out_of_range_stops_the_run_after_its_step(check_finite):
     plan = dataclasses.replace(graded(small_plans.plan(1), "a", clip=False), check_finite=check_finite)
-    ours, theirs = engine_of(plan), Interpreted(plan)
-    said = []
-    for engine in (ours, theirs):
-        with pytest.raises(NotFiniteError, match="value_range") as caught:
-            engine.run(300, ALL, {})
-        said.append(str(caught.value))
-    assert said[0] == said[1]
-    equal(ours.state, theirs.state)
+    stop_alike(plan, engine_of(plan), "value_range")
 
 
 def test_infinite_states_are_fine_unless_all_are_checked():

@@ -322,7 +322,7 @@ def test_no_result_depends_on_blocks_or_pieces_or_engines():
 def test_a_launch_ends_after_a_while(monkeypatch):
     """The pretend clock goes on by a microsecond whenever it is looked at."""
     for limit in ("_NANOSECONDS", "_RECORDED"):
-        monkeypatch.setattr(f"brainevent.network.gpu.engine.{limit}", 1)
+        monkeypatch.setattr(f"brainevent.network.gpu.run.{limit}", 1)
     engine, asked = engine_of(small_plans.plan()), []
     compare(engine, [150], ALL)
     for wanted in (ALL, Wanted()):

@@ -294,7 +294,7 @@ def test_sums_that_the_kernel_cannot_hold_are_reported(sums, words):
 
 def test_a_gpu_is_the_one_of_its_number(monkeypatch):
     gpu = CudaDevice.__new__(CudaDevice)
-    gpu._number = 1
+    gpu.number = 1
     devices = [types.SimpleNamespace(local_hardware_id=number) for number in (2, 1)]
     monkeypatch.setattr(jax, "local_devices", lambda backend: devices)
     assert gpu.of_jax is devices[1]

@@ -46,7 +46,7 @@ def test_an_argument_of_another_name_names_the_one_that_is_meant(model, given, m
     with pytest.raises(NetworkError) as caught:
         model("n", 2, **{given: 1.0})
     guess = f"; did you mean {meant!r}?" if meant else ""
-    names = ", ".join(model.__kwdefaults__)
+    names = ", ".join([*model.__kwdefaults__, "at", "units"])
     assert str(caught.value) == f"{model.__name__}: has no argument {given!r}{guess}; arguments: name, size, {names}"
 
 
@@ -55,7 +55,7 @@ def test_models_keep_their_signatures(model):
     parameters = inspect.signature(model).parameters
     assert list(parameters)[:3] == ["name", "size", "dt"]
     defaults = {name: p.default for name, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-    assert defaults == model.__kwdefaults__
+    assert defaults == {**model.__kwdefaults__, "at": None, "units": None}
     assert model("n", 3, **defaults).size == 3
 
 

@@ -21,8 +21,10 @@ from brainevent.errors import NetworkError, RuleError
 from brainevent.network import models
 from brainevent.network.description import connect
 from brainevent.network.description.network import Network, Population, Projection
+from brainevent.network.description.parts import Part
 from brainevent.network.description.values import exponential, integers, lognormal, normal, uniform
 from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan import drawing, in_numpy
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.quantum import RoundedWeightsWarning
 from brainevent.network.plan.threads import cores, parts_for
@@ -414,6 +416,7 @@ def test_what_holds_arrays_is_compared_by_identity():
         if dataclasses.is_dataclass(kind) and any("Array" in str(field.type) for field in dataclasses.fields(kind))
     }
     assert {"PopulationPlan", "SynapsePlan", "NetworkState", "Recorded"} <= {kind.__name__ for kind in hold}
+    hold -= {Part}  # whose numbers it compares one by one
     assert [kind for kind in hold if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__] == []
 
 
@@ -710,3 +713,60 @@ def test_a_population_made_for_another_step_raises():
     ):
         build_plan(Network([cells], dt=0.1))
     assert build_plan(Network([cells], dt=0.2)).dt == 0.2
+
+
+# ---- few synapses, without compiled code
+
+
+def some_pairs(number):
+    """Return a list of synapses in any order, some of them with the same ends."""
+    ends = RNG.integers(0, 12, number), RNG.integers(0, 7, number)
+    return scipy.sparse.coo_array((RNG.integers(-400, 400, number) / 8, ends), (12, 7))
+
+
+DELAYED = np.where(WEIGHTS != 0, RNG.integers(1, 400, WEIGHTS.shape), 1.0)
+GIVEN = {
+    "a matrix": (WEIGHTS, 2.0),
+    "a matrix with delays": (WEIGHTS, DELAYED),
+    "any order": (some_pairs(90), 1.0),
+    "any order, drawn delays": (some_pairs(90), uniform(1, 300)),
+    "one weight for all": (connect.all_to_all(weight=-2.5), 3.0),
+    "one to one": (connect.one_to_one(weight=7.0), 1.0),
+    "one synapse": (scipy.sparse.coo_array(([2.0], ([3], [4])), (12, 7)), np.array([5.0])),
+    "none": (np.zeros((12, 7)), 1.0),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("parts", [1, 3])
+def test_few_synapses_are_placed_as_many_are(monkeypatch, name, parts):
+    """By NumPy, not by native code: the same arrays, bounds of sums and warnings."""
+    how, delay = GIVEN[name]
+    a, b = cells("a", 12), cells("b", 12 if name == "one to one" else 7)
+    network = Network([a, b], [Projection(a, b, how, into="syn", delay=delay)], dt=1.0)
+    few = build_plan(network, seed=1, parts=parts)
+    calls = []
+    monkeypatch.setattr(in_numpy, "FEW", -1)
+    monkeypatch.setattr(drawing, "put_in_order", lambda *_: calls.append(1))
+    many = build_plan(network, seed=1, parts=parts)
+    assert not calls
+    for ours, theirs in zip(few.synapses, many.synapses, strict=True):
+        for field in dataclasses.fields(theirs):
+            x, y = getattr(ours, field.name), getattr(theirs, field.name)
+            np.testing.assert_array_equal(x, y)
+            assert np.asarray(x).dtype == np.asarray(y).dtype
+    assert [p.quanta for p in few.populations] == [p.quanta for p in many.populations]
+    assert list(few.projections) == list(many.projections)
+
+
+def test_neurons_without_self_connections_are_placed_as_many_are(monkeypatch):
+    a = cells("a", 9)
+    network = Network(
+        [a], [Projection(a, a, connect.all_to_all(weight=1.5, self_connections=False), into="syn")], dt=1.0
+    )
+    found = [build_plan(network, seed=1, parts=2).synapses[0]]
+    monkeypatch.setattr(in_numpy, "FEW", -1)
+    found.append(build_plan(network, seed=1, parts=2).synapses[0])
+    for field in dataclasses.fields(found[0]):
+        np.testing.assert_array_equal(*(getattr(one, field.name) for one in found))
+    assert found[0].targets.size == 72

@@ -47,12 +47,23 @@ def same(ours, theirs):
             assert a.dtype == b.dtype
 
 
-@given(networks(), st.sampled_from([0, 4, 10**9]))
-def test_projections_are_taken_out_as_they_were_given(network, long):
+@given(networks(), st.sampled_from([0, 4, 10**9]), st.booleans())
+def test_projections_are_taken_out_as_they_were_given(network, long, few):
+    """By NumPy if they are few, and else by native code, whose bundles are the same."""
     cells, parts, joined = network
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundles, "_LONG", long)
-        found = bundled(cells, parts, joined)
+        patch.setattr(bundles, "FEW", bundles.FEW if few else -1)
+        _are_as_given(cells, parts, joined, long)
+        of_bundles = bundles_of(bundled(cells, parts, joined))
+        patch.setattr(bundles, "FEW", bundles.FEW if not few else -1)
+        for ours, theirs in zip(of_bundles, bundles_of(bundled(cells, parts, joined)), strict=True):
+            same(ours, theirs)
+            assert ours.places.dtype == theirs.places.dtype
+
+
+def _are_as_given(cells, parts, joined, long):
+    found = bundled(cells, parts, joined)
     assert len(found) == len(joined)
     assert list(found.projections) == [projection_of(synapses) for synapses in joined]
     merged = {place for bundle in bundles_of(found) for place in bundle.members}

@@ -17,6 +17,7 @@ from brainevent.network.description.values import exponential, integers, lognorm
 from brainevent.network.plan import keys
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.distribution import EXPONENTIAL, LOGNORMAL, NORMAL, UNIFORM, Distribution
+from brainevent.network.plan.grouped import NO_GROUPS
 from brainevent.network.plan.loop_arguments import GAPS, Entries, Recipe, scratch_for
 from brainevent.network.plan.loops import draw_rows, draw_words, values_of
 from brainevent.network.plan.plan import part_bounds
@@ -109,8 +110,10 @@ def test_values_have_the_moments_of_their_law(values, mean, sd):
 def test_rows_without_synapses_write_nothing():
     """A row of probability 0 has as much room as it has synapses: none."""
     none, nothing = np.zeros(0, np.float32), [np.zeros(0, kind) for kind in ("u2", "i4", "i2", "i4", "u1", "u2")]
-    drawn = Recipe(GAPS, 50, 0, np.float32(0), np.zeros((2, 2), np.uint32), none, none, 0)
-    entries = Entries(np.ones(3, np.int64), np.array([50]), np.array([49, 0]), *nothing)
+    drawn = Recipe(
+        GAPS, 50, 0, np.zeros(0, np.int64), np.float32(0), np.zeros((2, 2), np.uint32), none, none, 0, *NO_GROUPS
+    )
+    entries = Entries(0, 0, np.ones(3, np.int64), np.array([50]), np.array([49, 0]), *nothing)
     scratch = scratch_for(50, 0)
     draw_rows(0, 3, drawn, np.zeros(4, np.int64), scratch, entries, np.zeros(50, np.int64))
     assert not scratch.ends.any()

@@ -10,6 +10,7 @@ from beside_interpreter import equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laid_rows import rows_of
 from ptx import ptx_of
 from small_plans import leaky
 from training_on_cpu import PretendGpu
@@ -21,10 +22,6 @@ from brainevent.network.description.values import exponential, integers, lognorm
 from brainevent.network.gpu import drawing
 from brainevent.network.gpu.drawing import Drawing, drawing_text
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.partition import partition_of
-from brainevent.network.gpu.rows import place_synapses
-from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT
-from brainevent.network.gpu.text import kinds_of
 from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.drawing import Description
 from brainevent.network.plan.quantum import RoundedWeightsWarning
@@ -45,33 +42,6 @@ KINDS = {
     "one_to_one": lambda n, **how: connect.one_to_one(weight=how["weight"]),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::brainevent.network.plan.quantum.RoundedWeightsWarning")
-
-
-def rows_of(plan, blocks, device=None):
-    """Return the rows of a plan on a device, which is a pretended one if none is given, with the synapses in order."""
-    device = PretendDevice() if device is None else device
-    kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
-    partition = partition_of(plan, kinds, numbers, blocks)
-    rows = place_synapses(device, plan, partition, room=2**20)
-    words = rows.synapses.download(np.uint32, rows.synapses.nbytes // 4)
-    synapses = words.reshape(-1, rows.entry.words)
-    if rows.layout == PADDED:
-        widths, bases = rows.rows >> 24, rows.rows & 0xFFFFFF
-        begins = [
-            8 * (int(base) * blocks + block * int(width))
-            for base, width, row in zip(bases, widths, rows.rows, strict=True)
-            for block in range(blocks if row != 2**32 - 1 else 0)
-        ]
-    else:
-        assert rows.layout in (COMPACT, SHORT)
-        step, kind = 4 if rows.layout == COMPACT else 1, {2: np.uint16, 4: np.uint32}[rows.start_bytes]
-        starts = rows.starts.download(kind, (blocks, partition.sources + 1)).astype(np.int64)
-        begins = step * (starts + rows.bases.download(np.uint64, (blocks, 1)).astype(np.int64))
-    row = np.zeros(len(words), np.int64)
-    np.add.at(row, np.ravel(begins)[np.ravel(begins) < row.size].astype(np.int64), 1)
-    row = row.cumsum()[:: rows.entry.words]
-    order = np.lexsort((*synapses.T, row))
-    return (rows.layout, rows.entry, rows.rows.tolist(), np.ravel(begins).tolist()), synapses[order]
 
 
 def both(network, device=None, **how):
@@ -195,7 +165,7 @@ def test_a_part_of_the_microcircuit(scale):
 def network(monkeypatch):
     """Return a network that fires; the GPU of this process is a pretend one."""
     device = PretendDevice()
-    monkeypatch.setattr("brainevent.network.gpu.engine.cuda_device", lambda _: device)
+    monkeypatch.setattr("brainevent.network.gpu.device.cuda_device", lambda _: device)
     params = {"decay": 0.9, "drive": uniform(0, 2), "threshold": 8.0}
     a, b = (Population(name, 40, leaky, {"v": uniform(0, 8), "pause": 0}, params) for name in "ab")
     drawn = connect.prob(0.2, weight=normal(0.3, 0.1), self_connections=False)

@@ -143,20 +143,6 @@ def test_models_and_drives_read_all_their_parameters():
     assert run(*neurons, dt=0.1).run(1).steps == 1
 
 
-# Parts of populations.
-
-
-@pytest.mark.parametrize("part", [slice(0, 5), 0, [1, 2]])
-def test_a_population_has_no_parts(part):
-    with pytest.raises(NetworkError) as caught:
-        cells()[part]
-    assert str(caught.value) == (
-        "population cells: has no parts to take by [...]; to record some neurons, pass every(1, 'cells.v', "
-        "neurons=...); to connect some, pass a matrix whose other rows or columns have no synapses, or make two "
-        "populations of one rule"
-    )
-
-
 def test_a_parameter_of_integers_says_how_to_make_it_a_float():
     sim = run(cells(leaky, threshold=1))
     with pytest.raises(NetworkError) as caught:

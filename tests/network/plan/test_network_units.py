@@ -27,6 +27,10 @@ def probe(level=1.0, rate=0.0, units=None, seen=0.0):
     return be.Population("to", 4, hold, {"seen": seen, "out": 0.0}, {"level": level, "rate": rate}, units=units)
 
 
+def placed(**given):
+    return be.Population("p", 2, lambda s, arriving, p: (s, s.v > arriving.syn), {"v": 0.0}, **given)
+
+
 def built(weight, target=None, connect=be.connect.one_to_one, into="syn", backend="interpreted"):
     target = probe() if target is None else target
     how = connect(weight=weight) if callable(connect) else connect
@@ -47,6 +51,17 @@ def test_a_declared_unit_is_that_of_the_numbers():
     assert to.params["rate"] == pytest.approx(500)
     assert float(to.state["seen"]) == pytest.approx(2000)
     assert probe(rate=3.0).params["rate"] == 3.0
+
+
+def test_attributes_are_numbers_in_the_declared_unit():
+    at = {"x": np.array([1.0, 250.0]) * u.um, "y": be.uniform(0 * u.um, 500 * u.um), "angle": 90 * u.degree}
+    found = placed(at=at, units={"x": "mm", "y": u.meter, "angle": "1"}).at
+    np.testing.assert_array_equal(found["x"], np.float32([0.001, 0.25]))
+    assert found["y"].law.bounds == pytest.approx((0, 5e-4))
+    assert found["angle"] == np.float32(np.pi / 2)
+    assert placed(at={"late": 2 * u.second}).at["late"] == 2000  # ms, as all numbers without a declared unit
+    rates = probe(rate=be.uniform(0 * u.kHz, 1 * u.kHz))
+    assert rates.params["rate"].law.bounds == (0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +172,45 @@ REFUSED = {
     ),
     "a unit that no one knows": (
         lambda: probe(units={"level": "pa"}),
-        "population to: the unit of level is 'pa'; did you mean 'pA'?; pass one of ms, mV, pA, nS, pF, Hz, kHz, 1, or",
+        "population to: the unit of level is 'pa'; did you mean 'pA'?; pass one of ms, mV, pA, nS, pF, Hz, kHz, mm,",
     ),
     "a unit that is none": (lambda: probe(units={"level": 3.0}), "to: the unit of level is 3.0; pass one of"),
     "units that are no mapping": (lambda: probe(units=["pA"]), "population to: units is ['pA']; pass dict(name=value)"),
+    "an attribute whose unit is not declared": (
+        lambda: placed(at={"x": 1 * u.mm}),
+        "x: has the unit mm; pass one that is ms, mV, pA, nS, pF or a number, or declare its unit, such as units={'x'",
+    ),
+    "drawn attributes whose unit is not declared": (
+        lambda: placed(at={"x": be.normal(1 * u.mm, 1 * u.um)}),
+        "population p: at x: has the unit mm; pass one that is ms, mV, pA, nS, pF or a number, or declare its unit",
+    ),
+    "an attribute that units leave out": (
+        lambda: placed(at={"x": 1 * u.um}, units={"v": "1"}),
+        "at x: has the unit um, but units= of population p has no 'x'; add 'x': 'mm' to it, or pass a number",
+    ),
+    "an attribute in another unit": (
+        lambda: placed(at={"x": be.uniform(0 * u.mV, 1 * u.mV)}, units={"x": "mm", "v": "1"}),
+        "population p: at x: has the unit mV; pass mm, or a number, which means mm",
+    ),
+    "a list of quantities": (
+        lambda: placed(at={"x": [1 * u.mm, 2 * u.mm]}, units={"x": "mm"}),
+        "population p: at x: is a list of quantities; pass one quantity, such as [1, 2] * unit instead of [1 * unit",
+    ),
+    "a drawn state whose unit is not declared": (
+        lambda: be.Population("p", 2, lambda s, arriving, p: (s, s.v > 1), {"v": be.uniform(0 * u.mm, 1 * u.mm)}),
+        "population p: v: has the unit mm; pass one that is ms, mV, pA, nS, pF or a number, or declare its unit",
+    ),
+    "a drawn weight in a unit that no receptor has": (
+        lambda: built(be.uniform(0 * u.mm, 1 * u.mm), probe(units={})),
+        "projection from->to.syn: weight: has the unit mm; pass one that is ms, mV, pA, nS, pF or a number",
+    ),
+    "drawn states of synapses in a unit that none has": (
+        lambda: be.Plasticity(state={"x": be.uniform(0 * u.mm, 1 * u.mm)}, on_pre=lambda w, s, pre, post, p: (w, s)),
+        "Plasticity: state x: has the unit mm; pass one that is",
+    ),
     "a unit of nothing": (
         lambda: built(1.0, probe(units={"levl": "pA"})),
-        "units has 'levl', which is no state, parameter or receptor; did you mean 'level'?; there are seen, out, level",
+        "units has 'levl', which is no state, parameter, receptor or attribute; did you mean 'level'?; there",
     ),
     "a parameter that units leave out": (
         lambda: probe(rate=20 * u.ms, units={"level": "pA"}),
@@ -178,8 +225,8 @@ REFUSED = {
         "population to: rate: has the unit mV, but units= of population to has no 'rate'; add 'rate': 'mV' to it",
     ),
     "a unit that brainunit alone knows": (
-        lambda: probe(rate=2 * u.meter, units={"level": "pA"}),
-        "to: rate: has the unit m, but units= of population to has no 'rate'; add it with a unit of brainunit, or",
+        lambda: probe(rate=2 * u.kelvin, units={"level": "pA"}),
+        "to: rate: has the unit K, but units= of population to has no 'rate'; add it with a unit of brainunit, or",
     ),
     "a weight into a receptor that units leave out": (
         lambda: built(5 * u.pA, probe(units={"level": "pA"})),

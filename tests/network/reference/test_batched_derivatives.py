@@ -116,3 +116,32 @@ def test_numbers_of_other_dtypes_that_mean_the_same_are_taken():
     theirs = be.simulate(sim, sim.state, {}, STEPS, {"a.syn": SAMPLES[0]}, asked)[1]
     for label in asked:
         np.testing.assert_array_equal(ours[label], theirs[label])
+
+
+def relay(s, arriving, p):
+    spike = arriving.syn > 0.5
+    return s.replace(v=0.9 * s.v + arriving.syn), spike
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bool"])
+def test_chunks_do_not_store_spikes_that_are_given_as_floats(dtype):
+    """Bools and small integers stay so until a chunk runs: results are those of floats."""
+    steps, sources = 200, 400
+    inputs, outputs = (be.Population(name, n, relay, state={"v": 0.0}) for name, n in (("given", sources), ("out", 2)))
+    weights = np.random.default_rng(0).normal(0, 0.1, (sources, 2)).astype(np.float32)
+    sim = be.Network([inputs, outputs], [be.Projection(inputs, outputs, weights, into="syn")], dt=1.0).build(
+        backend="jax"
+    )
+    spikes = (np.random.default_rng(1).random((steps, sources)) < 0.1).astype(dtype)
+
+    def loss(weights, spikes):
+        params = {"given->out.syn": weights}
+        out = be.simulate(sim, sim.state, params, steps, {"given.syn": spikes}, "out.v", checkpoint_every=10)[1]
+        return (out["out.v"] ** 2).sum()
+
+    slope = jax.jit(jax.value_and_grad(loss))
+    compiled = slope.lower(sim.params["given->out.syn"], spikes).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < spikes.size * 4
+    found, expected = (slope(sim.params["given->out.syn"], x) for x in (spikes, spikes.astype(np.float32)))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert np.abs(expected[1]).max() > 0

@@ -135,6 +135,7 @@ def test_matrices_of_any_kind_are_the_same_synapses(connect):
     np.testing.assert_array_equal(found.sources, np.repeat(np.arange(12), 5))
     np.testing.assert_array_equal(found.targets, np.tile(np.arange(5), 12))
     np.testing.assert_array_equal(found.weights, MATRIX.reshape(-1))
+    assert found.shape == (12, 5)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def on_gpu(plan):
 
 def short_launches(monkeypatch, steps=7):
     """Let the kernel run few steps at a time."""
-    monkeypatch.setattr("brainevent.network.gpu.engine.STEPS", steps)
+    monkeypatch.setattr("brainevent.network.gpu.run.STEPS", steps)
 
 
 def test_spikes_for_which_there_is_no_room_end_a_run_on_a_gpu(monkeypatch):

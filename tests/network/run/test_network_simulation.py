@@ -485,7 +485,7 @@ def test_connections_are_the_synapses(parts):
     np.add.at(again, (found.sources, found.targets), found.weights)
     np.testing.assert_array_equal(again, dense)
     np.testing.assert_allclose(found.delays, small_plans.plan(1).synapses[0].delays * 0.1)
-    assert (len(found), found.weights.dtype) == (300, np.float32)
+    assert (len(found), found.weights.dtype, found.shape) == (300, np.float32, (37, 21))
     assert repr(found) == "Connections('a->b.syn', 300 synapses, weights -10 to 19.5, delays 0.1 to 0.8 ms)"
     one = simulation(plan).connections("b->b.syn")
     assert repr(one) == "Connections('b->b.syn', 90 synapses, weights 2.5, delays 0.1 to 0.8 ms)"

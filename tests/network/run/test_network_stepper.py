@@ -338,6 +338,7 @@ def test_inputs_that_do_not_fit_are_refused_with_a_reason(built, steps):
         ),
         ({"a.syn": 1.0, "b.sin": 1}, "inputs: a.syn, b.syn; name it in sim.stepper(inputs=...)"),
         ([1.0, 2.0], "step: found list; pass {'population.receptor': value}"),
+        (np.ones(3), "step: found ndarray; pass {'population.receptor': value}"),
         (3.0, "step: found float; pass {'population.receptor': value}"),
     ):
         with pytest.raises(NetworkError, match=re.escape(words)):

@@ -56,9 +56,10 @@ def test_weights_and_states_are_recorded():
 def test_the_picture_of_weights_is_that_of_now():
     sim = built()
     sim.set(AB, weights=0.25)
-    figure = be.plot_weights(sim.connections(AB), shape=(20, 10))
-    shown = figure.axes[0].collections[0].get_array()
-    assert {0.0, 0.25} == {float(x) for x in np.unique(shown)}
+    for figure in (be.plot_weights(sim.connections(AB), shape=(20, 10)), sim.connections(AB).plot()):
+        shown = figure.axes[0].collections[0].get_array()
+        assert shown.shape == (20, 10)
+        assert {0.0, 0.25} == {float(x) for x in np.unique(shown)}
 
 
 def test_what_is_set():
@@ -84,6 +85,8 @@ SET = {
     r"c of a->b\.syn has the shape \(3,\); pass a number, or an array": {"c": np.zeros(3)},
     r"eta of a->b\.syn has shape \(2,\); pass a number": {"eta": [1.0, 2.0]},
     r"weights of a->b\.syn: is NaN": {"weights": np.nan},
+    r"a->b\.syn has no 'w'; did you mean 'weights'\?; parameters: eta": {"w": 0.1},
+    r"a->b\.syn has no 'high', which is part of its rules; build a network with other bounds": {"high": 2.0},
 }
 
 
@@ -100,6 +103,8 @@ def test_what_cannot_be_set_changes_nothing(words):
 
 RECORDS = {
     r"'a->b\.syn\.ww' is not there; did you mean 'w'\?; synapses of a->b\.syn have w, c": f"{AB}.ww",
+    r"'a->b\.syn\.weights' is not there; did you mean 'w'\?": f"{AB}.weights",
+    r"no population 'a->b'; did you mean 'a->b\.syn'\?; populations: a, b; plastic projections: a->b\.syn": "a->b.w",
     r"'fixed\.w': the synapses of fixed do not change; pass plasticity=": "fixed.w",
     r"'a->b\.syn\.w' is of synapses; pass synapses= instead of neurons=": be.every(1, f"{AB}.w", neurons=[0]),
     r"'a\.v' is a state of neurons; pass neurons= instead of synapses=": be.every(1, "a.v", synapses=[0]),
@@ -203,3 +208,14 @@ def test_eprop_and_times_of_spikes_have_no_plastic_synapses():
         be.eprop(sim, sim.state, {}, 5, lambda step, y: y.sum(), "b.v")
     with pytest.raises(UnknownNameError, match=r"did you mean 'eta'"):
         be.simulate(sim, sim.state, {AB: {"eat": 0.1}}, 5)
+
+
+def test_methods_of_a_simulation_say_that_programs_call_simulate():
+    sim = built()
+    for call in (lambda x: sim.set(AB, eta=x), lambda x: sim.set("a", decay=x), lambda x: sim.set("fixed", weights=x)):
+        with pytest.raises(
+            NetworkError, match=r"set: .*found an array that JAX traces; within jax.jit.*call be.simulate"
+        ):
+            jax.jit(call)(0.1)
+    with pytest.raises(NetworkError, match=r"inputs: 'a\.syn': found an array that JAX traces"):
+        jax.jit(lambda x: sim.run(3, inputs={"a.syn": x}))(np.zeros(3))

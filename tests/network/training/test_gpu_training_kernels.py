@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from trained import (
     adaptive,
+    check_doubtful_samples,
+    check_largest_sums,
     cotangents_of,
     differences,
     equal,
@@ -81,6 +83,15 @@ def test_delays_receptors_and_populations_run_together(name):
         np.testing.assert_array_equal(ours.spikes, theirs.spikes)
         assert 0.01 < np.mean(ours.spikes) < 0.5
     assert max(angles.values()) < (1e-9 if precise else 1e-6), angles
+
+
+def test_sums_of_the_largest_weights_of_three_planes_are_rounded_once():
+    check_largest_sums(gpu())
+
+
+@pytest.mark.parametrize(("neurons", "batch"), [(256, 256), (1024, 33)])
+def test_spikes_of_doubtful_samples_are_nan(neurons, batch):
+    check_doubtful_samples(gpu(), neurons, batch)
 
 
 @pytest.mark.parametrize(("neurons", "batch"), [(256, 256), (1024, 256), (1024, 32)])

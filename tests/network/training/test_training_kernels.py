@@ -11,6 +11,8 @@ from ptx import ptx_of
 from trained import (
     Inputs,
     adaptive,
+    check_doubtful_samples,
+    check_largest_sums,
     cotangents_of,
     differences,
     equal,
@@ -31,7 +33,14 @@ from brainevent.errors import NetworkError
 from brainevent.network.training.gpu.calls import Kernels
 from brainevent.network.training.gpu.shape import MOST_BLOCKS, layouts, shape_of
 from brainevent.network.training.gpu.text import kernel_text
-from brainevent.network.training.gpu.weights import backward_weights, forward_weights, quantum_of
+from brainevent.network.training.gpu.weights import (
+    backward_weights,
+    bits_of,
+    forward_weights,
+    in_quanta,
+    largest_of,
+    quantum_of,
+)
 
 SHARED = 227 * 1024
 ANGLE = 1e-6  # 1 - cosine, at most: numbers of 16 bits are behind gradients
@@ -170,6 +179,10 @@ def test_weights_that_are_not_finite_are_not_hidden():
     assert np.isnan(outputs.states[0]).all()
 
 
+def test_spikes_of_doubtful_samples_are_nan():
+    check_doubtful_samples(PretendGpu(2), 40, 3)
+
+
 def test_batches_of_batches_are_as_one_after_the_other():
     layer, device = layer_of(leaky, 40), PretendGpu(2)
     several = [inputs_of(layer, 6, 3, seed) for seed in range(2)]
@@ -214,20 +227,23 @@ def test_more_neurons_than_a_cluster_has_room_for_are_refused():
         kernels.shape("forward")
 
 
-@pytest.mark.parametrize("neurons", [100, 256, 300, 1024])
-def test_weights_are_in_the_order_of_tensor_cores(neurons):
-    layer = layer_of(leaky, neurons)
+@pytest.mark.parametrize(("neurons", "precise"), [(100, False), (256, True), (300, False), (1024, True)])
+def test_weights_are_in_the_order_of_tensor_cores(neurons, precise):
+    """And in planes of 8 bits, of which weights are the sums."""
+    layer = replace(layer_of(leaky, neurons), precise=precise)
     own, [blocks] = layouts(layer, "forward")[0]
     shape = shape_of(layer, "forward", 32, lambda blocks: 8, SHARED)
     assert (shape.own, shape.blocks) == (own, blocks)
     r = np.random.default_rng(0)
     weights = jnp.float32(r.normal(0, 0.3, (neurons, neurons)))
-    quantum = quantum_of(weights)
+    in_units, [quantum] = in_quanta(layer, [weights], [None])
     whole = np.zeros((shape.wide, shape.wide), np.int64)
     whole[:neurons, :neurons] = np.round(np.float64(weights) / float(quantum))
-    planes = np.asarray(forward_weights(layer, [weights], [quantum], shape), np.int64)
+    assert 2 ** (bits_of(layer.planes) - 2) < np.abs(whole).max() <= largest_of(layer.planes)
+    planes = np.asarray(forward_weights(layer, in_units, shape), np.int64)
     back = replace(shape, way="backward")
-    halves = np.asarray(backward_weights(layer, [weights], [quantum], [jnp.float32(1)], back), np.float64)
+    coarse = replace(layer, precise=False)
+    halves = np.asarray(backward_weights(coarse, in_units, [quantum], [jnp.float32(1)], back), np.float64)
     across, depth = own // 32, shape.wide // shape.parts
     for _ in range(200):
         row, inner = r.integers(0, shape.wide, 2)
@@ -235,21 +251,27 @@ def test_weights_are_in_the_order_of_tensor_cores(neurons):
         warp, register = part * across + tile // 2, row % 16 // 8
         k, lane = inner % depth // 32, row % 8 * 4 + inner % 4
         byte = (register + inner % 32 // 4 % 2 * 2) * 4 + inner % 32 // 8
-        high, low = planes.reshape(blocks, 8, depth // 32, 2, 2, 32, 16)[block, warp, k, tile % 2, :, lane, byte]
-        assert 128 * high + low == whole[inner, row]
+        digits = planes.reshape(blocks, 8, depth // 32, 2, -1, 32, 16)[block, warp, k, tile % 2, :, lane, byte]
+        assert digits @ ([2**15, 2**8, 1] if precise else [2**7, 1]) == whole[inner, row]
         k, lane = inner % depth // 16, row % 8 * 4 + inner % 8 // 2
         half = (register + inner % 16 // 8 * 2) * 2 + inner % 2
         found = halves.reshape(blocks, 8, depth // 16, 2, 32, 8)[block, warp, k, tile % 2, lane, half]
         assert found == np.float16(whole[row, inner] * float(quantum))
 
 
-def test_the_quantum_follows_from_the_largest_weight():
-    for largest in (1.0, 0.99999, 1e-30, 3e8, 16383 / 16384):
-        quantum = float(quantum_of(jnp.float32([0.0, -largest])))
+@pytest.mark.parametrize(("planes", "most"), [(2, 16383), (3, 4194175)])
+def test_the_quantum_follows_from_the_largest_weight(planes, most):
+    for largest in (1.0, 0.99999, 1e-30, 3e8, most / (most + 1), (most + 1) / 2 ** bits_of(planes)):
+        quantum = float(quantum_of(jnp.float32([0.0, -largest]), planes=planes))
         assert np.log2(quantum) % 1 == 0
-        assert 4096 < np.round(np.float32(largest) / quantum) <= 16383
+        assert most // 4 < np.round(np.float32(largest) / quantum) <= most
     assert float(quantum_of(jnp.zeros(3))) > 0
     assert np.isnan(quantum_of(jnp.float32([1.0, np.inf])))
+
+
+def test_sums_of_the_largest_weights_of_three_planes_are_rounded_once():
+    """They are beyond 32 bits, which takes more than 512 neurons."""
+    check_largest_sums(PretendGpu(1))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from trained import one_minus_cosine, readout
 from training_on_cpu import PretendGpu
 
 import brainevent as be
+from brainevent.network.training.cpu.engine import CpuLoops
 from brainevent.network.training.gpu.engine import GpuKernels
 from brainevent.network.training.gpu.weights import quantum_of
 from brainevent.network.training.runner import NativeRunner
@@ -99,6 +100,32 @@ def _compare(monkeypatch, sim, weights):
         np.testing.assert_allclose(np.linalg.norm(one), np.linalg.norm(other), rtol=1e-3)
 
 
+def test_weights_of_23_bits_have_the_same_bits_on_both_devices(monkeypatch):
+    """If JAX is asked for many digits, sums are exact and rounded once, on a CPU and on a GPU."""
+    r = np.random.default_rng(4)
+    matrix = np.float32(r.uniform(-1, 1, (40, 40)))
+    quantum = float(quantum_of(matrix, planes=3))
+    matrix = jnp.asarray(np.round(np.float64(matrix) / quantum) * quantum, jnp.float32)
+    cells = be.Population("a", 40, leaky, state={"v": 0.0}, params={"keep": 0.9, "threshold": 1.0})
+    projection = be.Projection(cells, cells, be.connect.all_to_all(weight=0.1), into="syn")
+    sim = be.Network([cells], [projection], dt=1.0).build(seed=0, backend="jax")
+    drive = np.float32(r.normal(0.5, 0.5, (3, 30, 40)))
+
+    def ran(engine):
+        monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(engine))
+        run = lambda w, x: be.simulate(sim, sim.state, {"a->a.syn": w}, 30, {"a.syn": x}, ["a.v", "a.spikes"])[1]
+        return jax.jit(lambda w, drive: jax.vmap(run, (None, 0))(w, drive))(matrix, drive)
+
+    with jax.default_matmul_precision("highest"):
+        assert "summed in float64" in training_in_words(sim.plan, NativeRunner(CpuLoops()))
+        on_cpu, on_gpu = ran(CpuLoops()), ran(GpuKernels(PretendGpu(2)))
+    assert 0.05 < np.mean(on_gpu["a.spikes"]) < 0.5
+    for name, x in on_cpu.items():
+        np.testing.assert_array_equal(on_gpu[name], x)
+    sums = np.float64(on_cpu["a.spikes"]) @ np.float64(matrix)
+    assert np.sum(sums != np.float32(sums)) > 50  # of 3600
+
+
 @pytest.mark.thorough
 def test_products_with_more_digits_give_gradients_with_more_digits(monkeypatch):
     """As JAX is asked for when the gradient is traced; the report says so."""
@@ -116,7 +143,7 @@ def test_products_with_more_digits_give_gradients_with_more_digits(monkeypatch):
     fewer = gradients()
     with jax.default_matmul_precision("highest"):
         more = gradients()
-        assert "backward, they and adjoints have 16 bits" in training_in_words(sim.plan, runner)
+        assert MORE in training_in_words(sim.plan, runner)
     assert ROUNDED in training_in_words(sim.plan, runner)
     away = [[np.linalg.norm(x - y) / np.linalg.norm(y) for x, y in zip(found, expected, strict=True)]
             for found in (fewer, more)]  # fmt: skip
@@ -228,6 +255,21 @@ def test_weights_of_the_plan_have_the_sums_of_plain_jax(monkeypatch, weight):
         np.testing.assert_array_equal(found[name], x)
 
 
+def test_results_of_weights_that_are_not_finite_are_nan(monkeypatch):
+    """Where weights are traced, so that no error says so: also those of spikes that a kernel counts as they are."""
+    sim, _ = network()
+    weights = {about.name: jnp.asarray(sim.params[about.name]) for about in sim.plan.projections}
+    broken = weights | {"hidden->out.syn": weights["hidden->out.syn"].at[3].set(jnp.inf)}
+    monkeypatch.setattr(SIMULATE, "_runner", lambda sim: NativeRunner(GpuKernels(PretendGpu(2))))
+
+    def run(weights):
+        record = ["hidden.v", "hidden.spikes", "out.v"]
+        return be.simulate(sim, sim.state, weights, STEPS, {"given.given": jnp.zeros((STEPS, 10))}, record)[1]
+
+    assert all(np.isnan(x).all() for x in jax.tree.leaves(jax.jit(run)(broken)))
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(jax.jit(run)(weights)))
+
+
 @pytest.mark.thorough
 def test_weights_of_each_sample_are_run_one_after_another(monkeypatch):
     sim, weights = network()
@@ -249,7 +291,11 @@ def said(*projections, sizes=(20, 20)):
     ends = dict(zip("ab", found, strict=True))
     made = [be.Projection(ends[a], ends[b], how, into="syn", delay=delay) for a, b, how, delay in projections]
     plan = be.Network(found, made, dt=1.0).build(seed=0, backend="jax").plan
-    return training_in_words(plan, NativeRunner(GpuKernels(PretendGpu(2)))).splitlines()
+    *lines, of_eprop = training_in_words(plan, NativeRunner(GpuKernels(PretendGpu(2)))).splitlines()
+    how = "step by step, if synapses into a" if any("plain JAX" in line for line in lines) else "block by block"
+    assert of_eprop.startswith("e-prop: in ")
+    assert how in of_eprop
+    return lines
 
 
 @pytest.mark.thorough
@@ -286,6 +332,10 @@ def test_programs_for_a_cpu_are_refused_with_what_to_do(monkeypatch):
 
 
 ROUNDED = "backward, they, adjoints and stored margins have 11 bits"
+MORE = (
+    "forward, the weights of hidden->hidden.syn are rounded to 23 bits of the largest, in three planes of s8, so that "
+    "sums are exact; backward, they and adjoints have 16 bits"
+)
 
 
 def test_words_say_how_kernels_round_and_what_they_do_not_have():
@@ -320,3 +370,14 @@ def test_words_say_how_kernels_round_and_what_they_do_not_have():
         assert line.endswith(
             f" in plain JAX, because the weights of {why}, are more than a cluster of blocks holds{more}"
         )
+
+
+def test_a_refusal_says_if_precision_is_why():
+    whole = be.connect.all_to_all(weight=0.1)
+    with jax.default_matmul_precision("highest"):
+        [line, *_] = said(("a", "a", whole, 1.0), sizes=(1100, 3))
+        assert line.endswith('more than a cluster of blocks holds with jax.default_matmul_precision("highest")')
+        [line, *_] = said(("a", "a", whole, 1.0), sizes=(5000, 3))
+        assert line.endswith("more than a cluster of blocks holds")
+    [line, *_] = said(("a", "a", whole, 1.0), sizes=(1100, 3))
+    assert "in native code" in line

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients in native code on the CPU: those of plain JAX, spikes of the interpreter, the same bits in any thread."""
 
-import contextlib
 import dataclasses
 import re
 import weakref
@@ -13,11 +12,11 @@ import numpy as np
 import pytest
 import trained_rules
 from jax import lax
+from numba_threads import threads_of
 from trained_rules import adaptive, lif, synapse
 
 import brainevent as be
-import brainevent.backends.numba as numba_backend
-from brainevent import config
+import brainevent.backends.numba.kernel as numba_backend
 from brainevent.errors import KernelCompilationError, NetworkError
 from brainevent.network.plan.plan import Synapses
 from brainevent.network.reference.products import late
@@ -192,17 +191,6 @@ def test_a_sample_has_the_same_bits_alone(sim):
     all_, alone = jax.jit(jax.vmap(back))(inputs), jax.jit(back)(inputs[4])
     jax.tree.map(lambda many, one: np.testing.assert_array_equal(many[4], one), all_, alone)
     assert np.abs(alone[1]).max() > 0
-
-
-@contextlib.contextmanager
-def threads_of(count):
-    """Let kernels use some threads."""
-    before = config.get_numba_parallel()
-    config.set_numba_parallel(True, num_threads=count)
-    try:
-        yield
-    finally:
-        config.set_numba_parallel(before)
 
 
 def test_the_same_bits_for_any_number_of_threads(sim):

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops of `jax.lax.scan` as one kernel on a GPU: next to XLA's loops, and to the CPU's."""
+
+import re
+
+import jax
+import jax.export
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import brainevent as be
+from brainevent import config
+
+pytestmark = pytest.mark.gpu
+pytest.importorskip("cuda.bindings.nvrtc")
+
+STEPS = 400
+
+
+def connected(n, weight=1.0):
+    targets = np.random.default_rng(0).integers(0, n, (n, 80), dtype=np.int32)
+    targets[n * 4 // 5 :] += n
+    return be.FixedNumPerPre((weight, jnp.asarray(targets)), shape=(n, 2 * n))
+
+
+def cuba(n):
+    """Return a loop of neurons whose synapses inject currents, and its state."""
+    synapses = connected(n)
+
+    def step(state, _):
+        v, exc, inh, rest, spikes = state
+        arrived = be.BinaryArray(spikes) @ synapses
+        exc, inh = 0.98 * exc + 1.62 * arrived[:n], 0.99 * inh - 9.0 * arrived[n:]
+        v = jnp.where(rest > 0, v, v + 0.005 * (exc + inh - (v + 49)))
+        spikes = v > -50
+        return (jnp.where(spikes, -60.0, v), exc, inh, jnp.where(spikes, 50.0, rest) - 1, spikes), spikes
+
+    v = jnp.asarray(np.random.default_rng(1).uniform(-60, -50, n), jnp.float32)
+    return lambda v: lax.scan(step, (v, *jnp.zeros((3, n)), v > -50), length=STEPS), v
+
+
+def coba(n):
+    """Return a loop of neurons whose synapses are conductances, with a product at the end of a step, and its state."""
+    synapses = connected(n)
+
+    def step(state, _):
+        v, exc, inh, rest, arrived = state
+        exc, inh = exc + 0.6 * arrived[:n], inh + 6.7 * arrived[n:]
+        total = 1 + exc + inh
+        goal = (-40 - 80 * inh) / total
+        v = jnp.where(rest > 0, v, goal + (v - goal) * jnp.exp(-total * 0.005))
+        spikes = v > -50
+        v, rest = jnp.where(spikes, -60.0, v), jnp.where(spikes, 50.0, rest) - 1
+        return (v, exc * 0.98, inh * 0.99, rest, be.BinaryArray(spikes) @ synapses), spikes
+
+    v = jnp.asarray(np.random.default_rng(1).normal(-55, 5, n), jnp.float32)
+    return lambda v: lax.scan(step, (v, v * 0 + 4, v * 0 + 20, v * 0, jnp.zeros(2 * n)), length=STEPS), v
+
+
+def fused(function, *args):
+    """Return the results of the loop as one kernel, which is in the program."""
+    with config.fuse_loops():
+        jitted = jax.jit(function)
+        assert re.search(r"\bbrainevent_portable\b", jitted.lower(*args).as_text())  # no kernel that XLA may record
+        return jax.tree.leaves(jitted(*args))
+
+
+@pytest.mark.parametrize("n", [1_000, 4_000, 40_000])
+@pytest.mark.parametrize("network", [cuba, coba])
+def test_networks_spike_as_in_the_loop_of_xla(network, n):
+    """The first spikes are equal, until roundings part them; then rates are."""
+    run, v = network(n)
+    wanted, found = np.asarray(jax.jit(run)(v)[1]), np.asarray(fused(run, v)[-1])
+    np.testing.assert_array_equal(found[:2], wanted[:2])
+    assert wanted.sum() > 0
+    np.testing.assert_allclose(found.sum(), wanted.sum(), rtol=0.1)
+
+
+@pytest.mark.parametrize("n", [1_000, 4_000, 40_000])
+def test_the_cpu_has_the_same_bits(n):
+    run, v = cuba(n)
+    found = fused(run, v)
+    with jax.default_device(jax.devices("cpu")[0]):
+        run, v = cuba(n)
+        with config.fuse_loops():
+            wanted = jax.tree.leaves(jax.jit(run)(v))
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_second_run_has_the_same_bits():
+    run, v = cuba(4_000)
+    for one, other in zip(fused(run, v), fused(run, v), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_transformations():
+    def smooth(v):
+        return lax.scan(lambda v, x: (v * 0.5 + x * v * v, v.sum()), v, jnp.arange(64.0) / 128)
+
+    v = jnp.linspace(-1, 1, 5000)
+    programs = (
+        smooth,
+        jax.grad(lambda v: smooth(v)[0].sum()),
+        lambda v: jax.vmap(smooth)(v.reshape(5, 1000)),
+        lambda v: jax.jvp(smooth, (v,), (v * 2,)),
+        lambda v: lax.scan(lambda v, _: smooth(v), v, length=3),
+        lambda v: lax.scan(
+            lambda k, _: (jax.random.split(k)[0], jax.random.uniform(k, (9,))), jax.random.key(1), length=64
+        )[1],
+    )
+    for program in programs:
+        for one, other in zip(fused(program, v), jax.tree.leaves(jax.jit(program)(v)), strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-5)
+
+
+def test_many_launches_continue_each_other(monkeypatch):
+    from brainevent.loops.gpu import program
+
+    run, v = cuba(4_000)
+    wanted = fused(run, v)
+    monkeypatch.setattr(program, "steps_of_launch", lambda written, shape: 7)
+    for one, other in zip(fused(lambda v: run(v), v), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_synapses_that_learn():
+    n = 1000
+    stored = be.CSR.random((n, n), num_per_row=100, weights=0.02, seed=1)
+    stored = stored.with_data(jnp.full(stored.nse, 0.02)).precompute_weight_indices()
+
+    def run(matrix, keys):
+        def step(state, key):
+            matrix, v, pre, post = state
+            spikes = jax.random.uniform(key, (n,)) < 0.01
+            arrived = be.BinaryArray(spikes) @ matrix
+            v = 0.95 * v + arrived
+            fired = v > 0.3
+            pre, post = 0.95 * pre + spikes, 0.95 * post + fired
+            matrix = matrix.update_on_pre(spikes, -1e-4 * post, after=arrived)
+            return (matrix.update_on_post(1.2e-4 * pre, fired), jnp.where(fired, 0, v), pre, post), fired
+
+        (matrix, *_), fired = lax.scan(step, (matrix, *jnp.zeros((3, n))), keys)
+        return matrix.data, fired.mean()
+
+    keys = jax.random.split(jax.random.key(0), STEPS)
+    found, wanted = fused(run, stored, keys), jax.jit(run)(stored, keys)
+    np.testing.assert_allclose(found[0], wanted[0], atol=1e-4)
+    np.testing.assert_allclose(found[1], wanted[1], rtol=0.02)
+
+
+def test_an_exported_program_runs():
+    run, v = cuba(1_000)
+    wanted = fused(run, v)
+    with config.fuse_loops():
+        exported = jax.export.export(jax.jit(run), disabled_checks=be.export_checks())(v)
+    for one, other in zip(jax.tree.leaves(exported.call(v)), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_explain_loops_speaks_of_the_gpu():
+    run, v = cuba(1_000)
+    assert be.explain_loops(run, v)[0].is_fused
+    [loop] = be.explain_loops(lambda v: lax.scan(lambda v, _: (v.at[jnp.array([1, 1])].mul(2), None), v, length=64), v)
+    assert (loop.is_fused, loop.reason) == (False, "scatter-mul of float32, on a GPU")
+
+
+def test_loops_and_branches_within():
+    def step(state, k):
+        key, v = state
+        key, mine = jax.random.split(key)
+        arrived = jax.random.poisson(mine, 3.0, (5000,))
+        v = lax.cond(k % 3 == 0, lambda v: v[::-1] // 2, lambda v: v + k, v + arrived)
+        v, count = lax.while_loop(lambda c: c[0].max() > 40, lambda c: (c[0] // 2, c[1] + 1), (v, 0))
+        return (key, v), (count, v.sum())
+
+    def run(v):
+        return lax.scan(step, (jax.random.key(0), v), jnp.arange(STEPS))[1]
+
+    v = jnp.arange(5000, dtype=jnp.int32)
+    for one, other in zip(fused(run, v), jax.tree.leaves(jax.jit(run)(v)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def delayed(n):
+    """Return a loop whose spikes arrive after delays of their own, and its state."""
+    stored = be.CSR.random((n, n), num_per_row=50, weights=0.25, seed=1)
+    delays = jnp.asarray(np.random.default_rng(2).integers(1, 16, stored.nse, dtype=np.int32))
+
+    def step(state, t):
+        ring, v = state
+        arrived, ring = be.take_arrivals(ring, t)
+        v = 0.75 * v + 0.01 * arrived + 0.125
+        spikes = v > 0.45
+        ring = stored.delay_deliver(ring, spikes, delays, t)
+        return (ring, jnp.where(spikes, -0.5, v)), spikes
+
+    return lambda v: lax.scan(step, (jnp.zeros((16, n)), v), jnp.arange(STEPS)), jnp.linspace(-1, 1, n)
+
+
+def both_sides(matrix):
+    """Return a loop with products of whole numbers from both sides, and its state."""
+    n = matrix.shape[0]
+
+    def step(v, _):
+        spikes = be.BinaryArray(v > 0)
+        rows, columns = spikes @ matrix, matrix @ spikes
+        return (3 * v + rows - columns + 1) % 17 - 8, (rows, columns)
+
+    return lambda v: lax.scan(step, v, length=64), jnp.arange(n, dtype=jnp.float32) % 13 - 6
+
+
+def whole_numbers(n):
+    return jnp.asarray(np.random.default_rng(0).integers(-2, 3, (n, n)), jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("make", "n"),
+    [
+        (delayed, 1_000),
+        (delayed, 20_000),
+        (lambda n: both_sides(whole_numbers(n)), 1_000),
+        (lambda n: both_sides(be.JITCScalarR((1.0, 0.05, 42), shape=(n, n))), 1_000),
+        (lambda n: both_sides(be.JITCScalarR((1.0, 0.01, 42), shape=(n, n))), 20_000),
+    ],
+)
+def test_kernels_whose_threads_meet(make, n):
+    """Sums are whole numbers, or quarters: their order does not matter. Roundings of v may part the last spikes."""
+    run, v = make(n)
+    found, wanted = fused(run, v), jax.tree.leaves(jax.jit(run)(v))
+    assert np.asarray(wanted[-1]).any()
+    if make is delayed:
+        np.testing.assert_array_equal(found[-1][:4], wanted[-1][:4])
+        np.testing.assert_allclose(found[-1].sum(), wanted[-1].sum(), rtol=0.1)
+    else:
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, other)
