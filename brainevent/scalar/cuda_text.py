@@ -11,10 +11,12 @@ operands, and flushes denormals, it computes the operator itself and rounds ties
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from .cuda_short import SHORT, SHORT_TEXT
 from .form import Assign, Constant, Form, Name, Operand
 from .text import ARITHMETIC, COMPARE, all_functions, printed
 
@@ -38,6 +40,10 @@ static inline float __fsub_rn(float a, float b) { return a - b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fdiv_rn(float a, float b) { return a / b; }
 static inline float __fsqrt_rn(float a) { return sqrtf(a); }
+static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#ifndef SHORTENS
+#define SHORTENS false
+#endif
 #include <xmmintrin.h>
 struct Flushing {  // while it lives, this thread flushes denormals, of operands and of results
     unsigned before = _mm_getcsr();
@@ -49,15 +55,31 @@ FLUSHING = "Flushing flushing;"
 
 # Integers are added and multiplied without a sign, where overflow is defined.
 PREAMBLE = r"""
+#ifndef SHORTENS
+#define SHORTENS true
+#endif
 #define BE __device__ __forceinline__
 BE float flush(float x) {
     return __float_as_uint(x) & 0x7F800000u ? x : __uint_as_float(__float_as_uint(x) & 0x80000000u);
 }
 BE unsigned bits_of(float x) { return x != x ? 0x7FC00000u : __float_as_uint(x); }
+#ifdef __CUDACC__
+BE int int32_of_float32(float x) {  // the GPU's own saturates, and makes 0 of NaN
+    int result;
+    asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(result) : "f"(x));
+    return result;
+}
+BE unsigned uint32_of_float32(float x) {
+    unsigned result;
+    asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(result) : "f"(x));
+    return result;
+}
+#else
 BE int int32_of_float32(float x) {
     return x != x ? 0 : x >= 0x1p31f ? 2147483647 : x <= -0x1p31f ? -2147483647 - 1 : (int)x;
 }
 BE unsigned uint32_of_float32(float x) { return x >= 0x1p32f ? 4294967295u : x > 0.0f ? (unsigned)x : 0u; }
+#endif
 BE int div_int32(int a, int b) { return b == 0 ? -1 : b == -1 ? (int)(0u - (unsigned)a) : a / b; }
 BE int rem_int32(int a, int b) { return b == 0 ? a : b == -1 ? 0 : a % b; }
 BE unsigned div_uint32(unsigned a, unsigned b) { return b == 0 ? 4294967295u : a / b; }
@@ -179,4 +201,16 @@ def _converted(op: str, given: str, dtype: str, x: str) -> str:
 def cuda_text(forms: Iterable[Form]) -> str:
     """Return forms, and the functions that they call, as functions `be_NAME`: outputs by reference if several."""
     forms = list(forms)
-    return PREAMBLE + "\n".join(printed(form, _Cuda(form)) for form in [*all_functions(forms), *forms])
+    functions = all_functions(forms)
+    short = [SHORT_TEXT] if any(form.name in SHORT for form in functions) else []
+    return PREAMBLE + "\n".join([*short, *map(_function, functions), *(printed(form, _Cuda(form)) for form in forms)])
+
+
+def _function(form: Form) -> str:
+    """Return a function, whose short text is used on a GPU if it has one."""
+    if form.name not in SHORT:
+        return printed(form, _Cuda(form))
+    whole = replace(form, name=f"whole_{form.name}")
+    given = ", ".join(one.split()[1] for one in SHORT[form.name].split(", "))
+    body = f"float result; return SHORTENS && short_{form.name}({given}, result) ? result : be_{whole.name}({given});"
+    return f"{printed(whole, _Cuda(whole))}BE float be_{form.name}({SHORT[form.name]}) {{ {body} }}\n"

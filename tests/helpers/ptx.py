@@ -5,6 +5,8 @@ import pytest
 
 from brainevent.scalar.cuda_text import NVRTC_OPTIONS
 
+AS_WRITTEN = "-DSHORTENS=false"  # without the short functions, in which some products are fused
+
 
 def ptx_of(text, *options, capability=75):
     """Return the PTX of a text for a compute capability, or skip the test where there is no NVRTC."""
