@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .plan import Plan
+from .threads import threads_for
 from .values import Node, is_packed
 
 __all__ = ["CALIBRATION", "Calibration", "extra_time", "why_not_faster", "why_too_short"]
@@ -32,7 +33,7 @@ class Calibration:
 
     least_steps: int = 32  # below, compiling takes longer than the loop
     most_equations: int = 4_000  # above, compiling takes a minute or more
-    most_elements: int = 400_000  # of loops over elements in a step, which XLA computes in threads
+    most_elements: int = 400_000  # of loops over elements in a step, which XLA computes in threads, if this has none
     step: float = -10.0
     call: float = -200.0  # of a kernel of an operator
     random_word: float = -4.0
@@ -71,7 +72,7 @@ def why_not_faster(plan: Plan, calibration: Calibration | None = None) -> str | 
     if (count := _equations(plan)) > calibration.most_equations:
         return f"its body has {count} equations, which take too long to compile"
     elements = sum(math.prod(loop[0].shape) for stage in (*plan.head, *plan.step) for loop in stage.loops)
-    if elements > calibration.most_elements:
+    if elements > calibration.most_elements and threads_for(plan) == 1:
         return f"a step computes {elements} elements, which XLA does in threads"
     times = extra_time(plan, calibration)
     if sum(times.values()) <= 0:

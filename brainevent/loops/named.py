@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What values are called in the text of a plan, whatever language it is in."""
+"""What values are called in the text of a plan, and the order of its parts, whatever language it is in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
-from .values import Array, Node, Plan
+from .values import Array, Node, Plan, Stage
 
 __all__ = ["Named"]
 
+_Piece = TypeVar("_Piece")  # of the text: a line, or what a line belongs to
 
-class Named:
-    """The base of what writes a plan: names of its results, arrays and scalars, each with a prefix."""
+
+class Named(Generic[_Piece]):
+    """The base of what writes a plan: names of its results, arrays and scalars, each with a prefix; and its stages."""
 
     def __init__(self, plan: Plan, prefix: str = ""):
         self.plan, self.prefix = plan, prefix
@@ -41,3 +44,26 @@ class Named:
             return True
         readers = (node for node in self.plan.nodes() if any(view.base is array for view in node.ins))
         return any(reader not in nodes for reader in readers)
+
+    def _stages(self, stages: Sequence[Stage]) -> list[_Piece]:
+        """Write stages one after the other."""
+        pieces: list[_Piece] = []
+        for stage in stages:
+            pieces += self._scalars(stage.scalars) if stage.scalars else []
+            for loop in stage.loops:
+                pieces += self._loop(loop)
+            for node in stage.calls:
+                pieces += self._call(node)
+        return pieces
+
+    def _scalars(self, nodes: Sequence[Node]) -> Sequence[_Piece]:
+        """Write nodes that compute scalars."""
+        raise NotImplementedError
+
+    def _loop(self, nodes: Sequence[Node]) -> Sequence[_Piece]:
+        """Write a loop over elements."""
+        raise NotImplementedError
+
+    def _call(self, node: Node) -> Sequence[_Piece]:
+        """Write a call."""
+        raise NotImplementedError

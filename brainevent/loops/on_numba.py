@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..backends.numba import half
+from ..backends.numba import half, workers
 from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits, flush_floats, restore_floats
 from ..backends.numba.foreign import ForeignError, call_handler
 from ..backends.numba.inner import inner
 from ..backends.numba.kernel import numba_kernel
-from ..backends.numba.memory import array_at, unknown
+from ..backends.numba.memory import array_at, put, unknown, word
 from ..backends.numba.pulse import next_pulse, pulse_memory
 from ..backends.numba.vectors import address
 from ..ffi.pulse import LoopInterruptedError
@@ -27,6 +27,11 @@ from .text import LoopText, text_of
 from .values import Array
 
 __all__ = ["call_of"]
+
+_OF_THREADS = (
+    "await_chunks", "begin_threads", "chunk_done", "end_threads", "first_chunk", "last_chunk", "range_of", "run_then",
+    "share_work", "threads_memory", "work_of",
+)  # fmt: skip
 
 
 @inner
@@ -72,6 +77,8 @@ def _compiled(written: LoopText) -> Any:
     scope |= {"bits_of_float": bits_of_float, "float_of_bits": float_of_bits}
     scope |= {"call_handler": call_handler, "ForeignError": ForeignError}
     scope |= {"pulse_memory": pulse_memory, "next_pulse": next_pulse, "LoopInterruptedError": LoopInterruptedError}
+    scope |= {name: getattr(workers, name) for name in _OF_THREADS} | {"word": word, "put": put}
+    scope |= {"array_at": array_at, "address": address}
     scope |= {f"be_{name}": function for name, function in compiled_forms(written.forms, inlined=True).items()}
     for name, helper in written.helpers.items():
         if not isinstance(helper, Helper):
@@ -82,6 +89,9 @@ def _compiled(written: LoopText) -> Any:
         compile_ = inner(apart=helper.apart, flushes=HARDWARE_FLUSHES, error_model="numpy", **options)
         scope[name] = compile_(scope[name])
     exec(compile(written.text, "<fused_loop>", "exec"), scope)
+    for name in ("work_of_thread", "fused_steps"):
+        if name in scope:
+            scope[name] = inner(scope[name], error_model="numpy", later=True)
     return inner(scope["fused_loop"], error_model="numpy")
 
 

@@ -15,8 +15,9 @@ from ..scalar.lower import Lowering
 from .ciphers import scalar_operation
 from .copies import Helper, bound, indented
 from .named import Named
-from .plan import Plan, Stage
+from .plan import Plan
 from .pulses import steps_of, steps_while
+from .threads import Shared, is_shared, threads_for
 from .values import HALVES, Array, Node, Texts, View, as_held, held, whole
 
 __all__ = ["LoopText", "text_of"]
@@ -42,18 +43,23 @@ def text_of(plan: Plan) -> LoopText:
     return _Writer(plan).written()
 
 
-class _Writer(Named):
+class _Writer(Named[str]):
     def __init__(self, plan: Plan, around: _Writer | None = None):
         super().__init__(plan)
         self.helpers: dict[str, Any] = {} if around is None else around.helpers
         self.forms: list[Form] = [] if around is None else around.forms
         self.views: dict[str, str] = {}  # names of arrays in other shapes, by their text: made before the first step
         self.is_within = around is not None  # carries are then in the results when the function is called
+        threads = 1 if self.is_within else threads_for(plan)
+        self.shared = Shared(threads) if threads > 1 else None
 
     def written(self) -> LoopText:
         body = ["before = flush_floats()", *self._function(), "restore_floats(before)"]
-        text = "\n".join([f"def fused_loop({self._arguments()}):", *indented(body)])
-        return LoopText(text, self.helpers, tuple(self.forms), self.plan.memory)
+        if self.shared is not None:
+            lines = self.shared.functions(body, self._arguments())
+        else:
+            lines = [f"def fused_loop({self._arguments()}):", *indented(body)]
+        return LoopText("\n".join(lines), self.helpers, tuple(self.forms), self.plan.memory)
 
     def nested(self, plan: Plan) -> str:
         """Return the name of the function that a loop or a branch within this one becomes."""
@@ -130,17 +136,6 @@ class _Writer(Named):
         scalars = ((number, i) for number, i in self.plan.carries.items() if not self.plan.inputs[number].shape)
         return [f"o{i}[()] = {_stored(f'c{number}', self.plan.inputs[number].dtype)}" for number, i in scalars]
 
-    def _stages(self, stages: Sequence[Stage]) -> Texts:
-        lines = []
-        for stage in stages:
-            if stage.scalars:
-                lines += self._scalars(stage.scalars)
-            for loop in stage.loops:
-                lines += self._loop(loop)
-            for node in stage.calls:
-                lines += self._call(node)
-        return lines
-
     def _copied(self, to: str, source: str) -> str:
         """Copy an array into another: by a loop, as Numba's assignment of arrays looks for overlaps."""
         self.helpers.setdefault("copied", _COPIED)
@@ -216,10 +211,22 @@ class _Writer(Named):
                 local = arrays.setdefault(place, f"a{len(arrays)}")
                 body.append(f"{local}{axes.index(whole(array))} = {_stored(f'x{k}', array.dtype)}")
         ends = [*map(str, axes.shape[:-1]), bound(axes.shape[-1])]
-        for axis in reversed(range(len(ends))):
+        shared = self.shared if is_shared(nodes) else None
+        for axis in reversed(range(shared is not None, len(ends))):
             body = [f"for i{axis} in range(np.uint64({ends[axis]})):", *indented(body)]
-        name = self.function("loop", Helper(", ".join([*arrays.values(), *scalars.values()]), tuple(body)))
-        return [f"{name}({', '.join([*arrays, *scalars])})"]
+        names = [*arrays.values(), *scalars.values()]
+        if shared is None:
+            return [f"{self.function('loop', Helper(', '.join(names), tuple(body)))}({', '.join([*arrays, *scalars])})"]
+        body = ["for j0 in range(np.uint64(count)):", *indented(["i0 = np.uint64(begin) + j0", *body])]
+        name = self.function("loop", Helper(", ".join([*names, "begin", "count"]), tuple(body)))
+        bases = [view.base for node in nodes for view in node.ins if isinstance(view.base, Array)]
+        found = {
+            self._flat(base): base for base in bases if base.shape and (base.home != "made" or self.plan.places[base])
+        }
+        found |= {self._place(place): array for array in stored for place in self.plan.places[array]}
+        types = {text: found[text] for text in arrays}
+        of_scalars = {text: key.dtype for (text, index, _), key in reads.items() if not index}
+        return shared.called(self, name, types, of_scalars, axes.shape[0])
 
     def _form(self, nodes: Sequence[Node], outs: Sequence[Array], axes: _Axes, reads: _Reads) -> str:
         """Write elementwise nodes as a form, and return its name; its inputs are `reads`."""

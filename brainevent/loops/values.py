@@ -100,14 +100,15 @@ class Call:
     """What runs between loops over elements: `write(operands, results, tools)` returns lines, or phases on a GPU.
 
     Operands whose places are in `scalars` are passed as scalars, all others as arrays, also those without axes.
-    `reuses` are pairs of an operand and a result that begins with its content: it may have the same memory. `plans` are
-    those of loops and branches within it.
+    `reuses` are pairs of an operand and a result that begins with its content: it may have the same memory. On a GPU,
+    `zeroes` are results that are zero when it begins. `plans` are those of loops and branches within it.
     """
 
     name: str
     write: Callable[..., list[Any]]
     scalars: frozenset[int] = frozenset()
     reuses: tuple[tuple[int, int], ...] = ()
+    zeroes: tuple[int, ...] = ()
     work: int = 0  # multiplications of a dense product
     is_kernel: bool = False  # of an operator
     is_foreign: bool = False  # its code is another library's

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from loop_bodies import delayed_loop
 from loops_on_pretended_gpu import on_pretended_gpu, planned_loop
 
 import brainevent as be
-from brainevent import config
 from brainevent.loops.gpu import program
 from brainevent.loops.gpu.device import Gpu
 from brainevent.loops.gpu.shape import Shape
@@ -17,32 +17,15 @@ from brainevent.loops.gpu.text import text_of
 from brainevent.loops.values import UnfitError
 
 pytest.importorskip("cuda.bindings.nvrtc")
+pytestmark = pytest.mark.usefixtures("for_a_gpu")
 
 STEPS, N = 40, 70
 V = np.linspace(-2, 2, N, dtype=np.float32)
 
 
-@pytest.fixture(autouse=True)
-def _for_a_gpu():
-    config.set_compute_capability("9.0")
-    yield
-    config.set_compute_capability(None)
-
-
 def delayed(v):
     """Deliver spikes into a ring, each connection after its own delay."""
-    stored = be.CSR.random((N, N), num_per_row=9, weights=0.5, seed=1)
-    delays = jnp.asarray(np.random.default_rng(2).integers(1, 6, stored.nse, dtype=np.int32))
-
-    def step(state, t):
-        ring, v = state
-        arrived, ring = be.take_arrivals(ring, t)
-        v = 0.75 * v + 0.5 * arrived + 0.125
-        spikes = v > 0.6
-        ring = stored.delay_deliver(ring, spikes, delays, t)
-        return (ring, jnp.where(spikes, -0.5, v)), spikes
-
-    return lax.scan(step, (jnp.zeros((7, N)), v), jnp.arange(STEPS))
+    return delayed_loop(N, per_row=9, slots=7, weight=0.5, gain=0.5, threshold=0.6, steps=STEPS)(v)
 
 
 def dense(v):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from endless_loops import HEAD
 from forked import run_forked
 from jax import lax
 
@@ -14,53 +15,6 @@ from brainevent import config
 from brainevent.loops import pulses
 from brainevent.loops.lowering import planned
 
-# Loops that would run for hours, and a kernel that presses Ctrl-C in their first step.
-HEAD = """
-    import ctypes, os, re, signal, sys, threading, time, traceback
-    import jax, jax.numpy as jnp, numba, numpy as np
-    from jax import lax
-    import brainevent as be
-
-    send = numba.types.ExternalFunction("raise", numba.types.int32(numba.types.int32))
-
-    @numba.njit
-    def press(step, v, out):
-        if step[0] == 2:
-            send(2)
-        for k in range(v.size):
-            out[k] = v[k]
-
-    pressed = be.XLACustomKernel("pressed")
-    pressed.def_numba_kernel(lambda *, outs: be.numba_kernel(press, outs=outs))
-
-    def endless(v, steps=2 * 10**9, presses=True):
-        def step(carry, _):
-            count, v = carry
-            v = jnp.where(v > 1, v - 2, v * 0.5 + 0.75)
-            if presses:
-                [v] = pressed(count[None], v, outs=[jax.ShapeDtypeStruct(v.shape, v.dtype)])
-            return (jnp.minimum(count + 1, 10), v), None
-
-        start = jnp.where(v[0] == 0, 0, 10).astype(jnp.int32)  # one element of a batch presses, and one device
-        return lax.scan(step, (start, v), None, length=steps)[0][1]
-
-    def heavy(v):
-        large = jnp.outer(v, v)
-        return jnp.cos(v @ large) @ large  # so that XLA runs the program on a thread of its own
-
-    v = jnp.linspace(0, 1, 256)
-    be.config.fuse_loops()
-
-    def interrupted(run, *args):
-        try:
-            try:
-                run(*args)
-            except KeyboardInterrupt:
-                return "KeyboardInterrupt"
-            return "nothing was raised"
-        except KeyboardInterrupt:
-            return "KeyboardInterrupt, late"
-"""
 WAYS = """
     def short(v):
         return endless(v, 2000, False)
@@ -143,22 +97,27 @@ def test_a_handler_of_the_program_decides():
     assert found[-2:] == ["('by a handler', 3)", "KeyboardInterrupt"], found
 
 
-def test_what_an_interrupted_loop_computed_is_an_error():
-    found = run_forked(
-        HEAD
-        + """
-    result = jax.jit(lambda v: heavy(v) + endless(v, presses=False))(v)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+INTERRUPTED = """
+    SENT = int(signal.SIGUSR1)  # by the loop, when it runs
+    press_later = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    signal.signal(signal.SIGUSR1, lambda *_: press_later.start())
+    result = jax.jit(lambda v: heavy(v) + endless(v))(v)
     try:
-        time.sleep(60)
+        while True:
+            time.sleep(0.05)
     except KeyboardInterrupt:
         print("KeyboardInterrupt")
+"""
+READ = """
     try:
         print(np.asarray(result))
     except Exception as error:
         print(type(error).__name__, error)
-    """
-    )
+"""
+
+
+def test_what_an_interrupted_loop_computed_is_an_error():
+    found = run_forked(HEAD + INTERRUPTED + READ)
     assert found.splitlines() == [
         "KeyboardInterrupt",
         "JaxRuntimeError INTERNAL: a native loop was interrupted by Ctrl-C",
@@ -166,18 +125,7 @@ def test_what_an_interrupted_loop_computed_is_an_error():
 
 
 def test_a_program_that_ctrl_c_ends_does_not_wait_for_its_loops():
-    found = run_forked(
-        HEAD
-        + """
-    result = jax.jit(lambda v: heavy(v) + endless(v, presses=False))(v)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    try:
-        time.sleep(60)
-    except KeyboardInterrupt:
-        print("KeyboardInterrupt")
-    """
-    )
-    assert found == "KeyboardInterrupt\n"
+    assert run_forked(HEAD + INTERRUPTED) == "KeyboardInterrupt\n"
 
 
 @pytest.mark.parametrize("inner", [pytest.param("scan", marks=pytest.mark.thorough), "while_loop"])

@@ -22,16 +22,10 @@ from brainevent.loops.gpu.text import text_of
 from brainevent.loops.values import UnfitError
 
 pytest.importorskip("cuda.bindings.nvrtc")
+pytestmark = pytest.mark.usefixtures("for_a_gpu")
 
 STEPS, N = 40, 70
 V = np.linspace(-2, 2, N, dtype=np.float32)
-
-
-@pytest.fixture(autouse=True)
-def _for_a_gpu():
-    config.set_compute_capability("9.0")
-    yield
-    config.set_compute_capability(None)
 
 
 # ---- loops without operators: the bits of the CPU's loop
@@ -309,6 +303,93 @@ def test_threads_meet_only_where_they_read_what_others_wrote():
     assert meetings(cuba, V) == 2
 
 
+# Products whose warps take the rows of spikes that their own threads found: threads meet once in a step.
+
+
+def spikes_first(v):
+    """Run neurons whose product is the last of a step, and what is carried."""
+    n = len(v)
+    targets = jnp.asarray(np.random.default_rng(0).integers(0, 2 * n, (n, 9)), jnp.int32)
+    synapses = be.FixedNumPerPre((1.0, targets), shape=(n, 2 * n))
+
+    def step(state, _):
+        v, arrived = state
+        v = v + 0.0625 * (1.5 - v) + 0.25 * arrived[:n] - 0.5 * arrived[n:]
+        spikes = v > 1
+        return (jnp.where(spikes, 0.0, v), be.BinaryArray(spikes) @ synapses), spikes
+
+    return lax.scan(step, (v, jnp.zeros(2 * n)), length=100)
+
+
+def halves_of_spikes(v, part=64):
+    """Run neurons of two kinds, each with a product of its own: spikes of the second are a slice."""
+    n, random = len(v), np.random.default_rng(0)
+    exc, inh = (
+        be.FixedNumPerPre((w, jnp.asarray(random.integers(0, n, (rows, 9)), jnp.int32)), shape=(rows, n))
+        for w, rows in ((0.25, part), (-0.5, n - part))
+    )
+
+    def step(v, _):
+        spikes = v > 1
+        arrived = be.BinaryArray(spikes[:part]) @ exc + be.BinaryArray(spikes[part:]) @ inh
+        return jnp.where(spikes, 0.0, v + 0.0625 * (1.5 - v)) + arrived, spikes
+
+    return lax.scan(step, v, length=100)
+
+
+def of_others(v):
+    """Run the same, where the slice begins within the spikes that a warp found."""
+    return halves_of_spikes(v, part=72)
+
+
+def meetings_in_a_step(function, *args):
+    text = text_of(planned_loop(function, *args)[0], 1).text
+    return text.partition("++step) {")[2].partition("\n    }")[0].count(MEET)
+
+
+@pytest.mark.parametrize(("network", "count"), [(spikes_first, 1), (halves_of_spikes, 1), (of_others, 2)])
+@pytest.mark.parametrize("launch", [None, 7])
+def test_threads_meet_once_where_they_deliver_their_own_spikes(monkeypatch, network, count, launch):
+    monkeypatch.setattr("brainevent.event.csr.on_gpu._LEAST_OWN", 1)
+    v = np.random.default_rng(0).uniform(-2, 2, 200).astype(np.float32)
+    assert meetings_in_a_step(network, v) == count
+    wanted = jax.tree.leaves(jax.jit(network)(v))
+    assert wanted[-1][50:].any()
+    if launch is not None:
+        monkeypatch.setattr(program, "steps_of_launch", lambda written, shape: launch)
+    for shape in (Shape(1, 96), Shape(3, 64)):  # some warps have no rows, or rows of several parts
+        monkeypatch.setattr(program, "shape_of", lambda *_, shape=shape: shape)
+        for seed in (0, 1, 2):
+            for found, each in zip(on_pretended_gpu(network, v, seed=seed), wanted, strict=True):
+                np.testing.assert_array_equal(found, each)
+
+
+ALONE = "// Thread t reads x[t] alone.\n// Thread t reads chosen[t] alone.\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "block", "count"),
+    [pytest.param(ALONE, 32, 1, id="said"), pytest.param(ALONE, 48, 2, id="parts"), pytest.param("", 32, 2, id="not")],
+)
+def test_a_users_kernel_may_say_that_it_reads_what_its_thread_made(said, block, count):
+    operator = be.XLACustomKernel(f"twice_alone_{len(said)}_{block}")
+    operator.def_kernel("cuda_raw", "gpu", lambda **how: _own(source=said + OWN, block=block, **how), language="nvrtc")
+    operator.def_reference(lambda x, chosen, *, outs: [jnp.roll(jnp.where(chosen, 2 * x + -(-x.size // block), 0), 1)])
+
+    def run(v):
+        def step(v, _):
+            (out,) = operator(v, v > 0, outs=[jax.ShapeDtypeStruct(v.shape, v.dtype)])
+            return out * 0.25 - 1, v > 0
+
+        return lax.scan(step, v, length=STEPS)
+
+    assert meetings_in_a_step(run, V) == count
+    wanted = jax.jit(run)(V)
+    for seed in (0, 1):
+        for found, each in zip(on_pretended_gpu(run, V, blocks=3, seed=seed), wanted, strict=True):
+            np.testing.assert_allclose(found, each, rtol=1e-6)
+
+
 def lines_of(before, step, after, later):
     """Return the lines of the three parts of a loop."""
 
@@ -326,12 +407,12 @@ def test_barriers_of_a_step_hold_for_the_next_one():
     write, read = Phase(["w"], owned(writes=["b1"])), Phase(["r"], shared(["b1"]))
     assert lines_of([], [read, write], [], lambda place: place)[1] == [MEET, "r", MEET, "w"]
     assert lines_of([], [read, write], [], lambda place: None)[1] == ["r", MEET, "w"]
-    assert lines_of([write], [read], [write], str)[0::2] == (["w"], [MEET, "w"])
+    assert lines_of([write], [read], [write], str) == (["w", MEET], ["r"], [MEET, "w"])  # once, not in each step
     assert lines_of([], [Phase(["o"], owned(["b1"], ["b1"]))], [], str)[1] == ["o"]
-    halves = {"b1": "b1n", "b1n": "b1"}.get
+    halves, thirds = {"b1": "b1n", "b1n": "b1"}.get, {"b1": "b1l", "b1l": "b1n", "b1n": "b1"}.get
     zero, add = Phase(["z"], owned(writes=["b1n"])), Phase(["a"], shared(writes=["b1"]))
-    lines = lines_of([], [add, zero, read], [], halves)[1]
-    assert lines.count(MEET) == 2  # each half is zero, then added to, then read
+    for parts, count in ((halves, 2), (thirds, 1)):  # each part is zero, then added to, then read
+        assert lines_of([], [add, zero, read], [], parts)[1].count(MEET) == count
 
 
 # ---- what is left to XLA, and the compiler of GPUs

@@ -9,21 +9,14 @@ from jax import lax
 from loops_on_pretended_gpu import on_pretended_gpu, planned_loop
 
 import brainevent as be
-from brainevent import config
 from brainevent.loops.gpu.phases import MEET, Branches, Loop, Phase, owned, shared, with_meetings
 from brainevent.loops.gpu.text import text_of
 
 pytest.importorskip("cuda.bindings.nvrtc")
+pytestmark = pytest.mark.usefixtures("for_a_gpu")
 
 STEPS, N = 40, 70
 V = np.arange(N, dtype=np.int32)
-
-
-@pytest.fixture(autouse=True)
-def _for_a_gpu():
-    config.set_compute_capability("9.0")
-    yield
-    config.set_compute_capability(None)
 
 
 def branches(x):

@@ -15,8 +15,8 @@ from numba.extending import intrinsic
 from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
-    "acquire", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread", "prefetch", "put",
-    "release", "start_thread", "unknown", "word", "yield_thread",
+    "acquire", "add_to", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread", "prefetch",
+    "put", "release", "start_thread", "unknown", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -113,6 +113,16 @@ def release(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), codegen
+
+
+@intrinsic
+def add_to(typing_context: Any, address: Any, number: Any) -> Any:
+    """Add a number to a word to which several threads add; return what it was before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.atomic_rmw("add", _pointer(builder, args[0]), args[1], "acq_rel")
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic

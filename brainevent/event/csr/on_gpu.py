@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from ...backends.nvrtc.clusters import most_clusters
 from ...backends.nvrtc.kernel import cuda_kernel
+from ...backends.nvrtc.within import is_within_loop
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Limits
 from ...toolchain.architectures import gpu_architectures
@@ -32,6 +33,7 @@ _LONG = 256  # elements of a row from which on parts of the columns have enough 
 _RESERVED = 34 * 1024  # bytes of a block's memory that are not for sums
 _THREADS = 1024  # of a block
 _AT_ONCE = 8  # elements that a thread reads at once
+_LEAST_OWN = 256  # rows of which, within a loop, a warp takes 32
 
 # If active rows are listed first:
 _SMALL_CLUSTER = 4  # blocks: so there are more parts, of more columns together
@@ -137,8 +139,13 @@ def _by_warps(
     entry = ("scatter" if transpose else "gather") + "_matrix" * (x.ndim == 2)
     how = {"size": out.shape[0], "slices": slices} if transpose else {"size": x.shape[0]}
     how |= {"columns": x.shape[1]} if x.ndim == 2 else {}
+    texts = _source()
+    if entry == "scatter" and slices == 1 and rows >= _LEAST_OWN and is_within_loop():
+        entry, texts = "scatter_own", texts + source("own.cu")
+        threads[entry] = whole_warps(rows)
+        del how["slices"]
     kernel = cuda_kernel(
-        _source(),
+        texts,
         entry,
         jax.ShapeDtypeStruct(out.shape, types["A"] if transpose else out.dtype),
         launch_dims=threads[entry],

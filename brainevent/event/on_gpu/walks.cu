@@ -23,13 +23,14 @@ template <class Add>
 __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const I* __restrict__ indices,
                                             const Q* __restrict__ perm, long long begin, long long end,
                                             long long held, int slice, int slices, int lane, Add add) {
+  const A only = ONE ? A(weights[0]) : A(0);
 #if WIDE
   for (long long j = begin / 4 * 4 + (slice * 32 + lane) * 4; j < end; j += slices * 128) {
     if (j >= begin && j + 4 <= end) {
       const Four<I> targets = four(indices + j);
       if constexpr (ONE || INDEXED) {
 #pragma unroll
-        for (int i = 0; i < 4; i++) add(targets.at[i], weight(weights, perm, j + i, held));
+        for (int i = 0; i < 4; i++) add(targets.at[i], ONE ? only : weight(weights, perm, j + i, held));
       } else {
         const Four<W> each = four(weights + j);
 #pragma unroll
@@ -37,14 +38,33 @@ __device__ __forceinline__ void each_of_row(const W* __restrict__ weights, const
       }
     } else {
       for (long long i = j < begin ? begin : j; i < j + 4 && i < end; i++)
-        add(indices[i], weight(weights, perm, i, held));
+        add(indices[i], ONE ? only : weight(weights, perm, i, held));
     }
   }
 #else
 #pragma unroll 4
   for (long long j = begin + slice * 32 + lane; j < end; j += slices * 32)
-    add(indices[j], weight(weights, perm, j, held));
+    add(indices[j], ONE ? only : weight(weights, perm, j, held));
 #endif
+}
+
+// Add a slice of each row of a warp whose x counts, one after another; each lane has a row, and says whether x is `mine`.
+__device__ __forceinline__ void add_active(const W* weights, const I* indices, const P* indptr, const Q* perm, const E* x,
+                                           A* out, bool mine, long long row, long long stored, long long held,
+                                           long long size, int slice, int slices, int lane) {
+  unsigned active = __ballot_sync(ALL, mine);
+  if (!active) return;
+  const long long begin = mine ? begin_of(indptr, row, stored) : 0;
+  const long long end = mine ? begin_of(indptr, row + 1, stored) : 0;
+  const A factor = mine ? value(x[row]) : A(0);
+  for (; active; active &= active - 1) {
+    const int source = __ffs(active) - 1;
+    const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
+    const A times = __shfl_sync(ALL, factor, source);
+    each_of_row(weights, indices, perm, from, to, held, slice, slices, lane, [=](I target, A w) {
+      if (within(target, size)) atomicAdd(out + target, w * times);
+    });
+  }
 }
 
 // A.T @ x. A warp takes a slice of each active row of FEW rows, one after another; it reads their x first.
@@ -60,23 +80,9 @@ __global__ void scatter(const W* __restrict__ weights, const I* __restrict__ ind
   for (int look = 0; look < LOOKS; look++)
     seen |= unsigned(lane < FEW && first + 32 * look < rows && counts(x[first + 32 * look])) << look;
 #pragma unroll 1
-  for (int look = 0; look < LOOKS; look++) {
-    const bool mine = seen >> look & 1;
-    unsigned active = __ballot_sync(ALL, mine);
-    if (!active) continue;
-    const long long row = first + 32 * look;
-    const long long begin = mine ? begin_of(indptr, row, stored) : 0;
-    const long long end = mine ? begin_of(indptr, row + 1, stored) : 0;
-    const A factor = mine ? value(x[row]) : A(0);
-    for (; active; active &= active - 1) {
-      const int source = __ffs(active) - 1;
-      const long long from = __shfl_sync(ALL, begin, source), to = __shfl_sync(ALL, end, source);
-      const A times = __shfl_sync(ALL, factor, source);
-      each_of_row(weights, indices, perm, from, to, held, slice, slices, lane, [=](I target, A w) {
-        if (within(target, size)) atomicAdd(out + target, w * times);
-      });
-    }
-  }
+  for (int look = 0; look < LOOKS; look++)
+    add_active(weights, indices, indptr, perm, x, out, seen >> look & 1, first + 32 * look, stored, held, size, slice,
+               slices, lane);
 }
 
 // A @ x. LANES threads sum one row.

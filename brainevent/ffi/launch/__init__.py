@@ -5,6 +5,17 @@ from __future__ import annotations
 
 from .configuration import Configuration, Extents
 from .plan import Launch, LaunchPlan, Limits, Slot, check_limits
-from .target import PlanTarget, load
+from .target import PlanTarget, load, loaded
 
-__all__ = ["Configuration", "Extents", "Launch", "LaunchPlan", "Limits", "PlanTarget", "Slot", "check_limits", "load"]
+__all__ = [
+    "Configuration",
+    "Extents",
+    "Launch",
+    "LaunchPlan",
+    "Limits",
+    "PlanTarget",
+    "Slot",
+    "check_limits",
+    "load",
+    "loaded",
+]

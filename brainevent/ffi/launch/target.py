@@ -19,7 +19,7 @@ from ..portable import GRAPH_TARGET, PAYLOAD, TARGET, pack
 from . import driver
 from .plan import ZEROING, Launch, LaunchPlan, Slot
 
-__all__ = ["PlanTarget", "load"]
+__all__ = ["PlanTarget", "load", "loaded"]
 
 _plans: dict[int, LaunchPlan] = {}  # by the address of the memory that the handler reads
 
@@ -113,14 +113,18 @@ def _driver(plan: LaunchPlan) -> Any:
 
 def load(header: dict[str, Any], code: bytes) -> ctypes.Array[ctypes.c_int64]:
     """Return the words that the handler reads, the first of which is its own address."""
+    return loaded(_unpacked(header, code), streams=bool(header["streams"]))
+
+
+def loaded(plan: LaunchPlan, *, streams: bool) -> ctypes.Array[ctypes.c_int64]:
+    """Load the kernels of a plan, and return its words; `streams` says whether calls have a stream."""
     from .handler import handler_address
 
-    plan = _unpacked(header, code)
     its = _driver(plan)
     words = [
         handler_address(),
         _report_address(),
-        int(header["streams"]),
+        int(streams),
         plan.buffers,
         its.address("cuLaunchKernel"),
         its.address("cuLaunchCooperativeKernel"),

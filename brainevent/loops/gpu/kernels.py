@@ -15,12 +15,13 @@ import numpy as np
 from ..._compat import jaxprs_of, without_mesh
 from ...backends.nvrtc.compiler import compiled
 from ...backends.nvrtc.kernel import KernelSource
+from ...backends.nvrtc.within import kernels_within_loop
 from ...errors import BrainEventError
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Launch, PlanTarget
 from ...toolchain.architectures import least_architecture
 from ..values import Call, Texts, UnfitError
-from .phases import Phase, shared
+from .phases import Phase, owned, shared
 
 __all__ = ["MOST_SHARED", "WARP", "KernelText", "fitting_kernel", "native_call"]
 
@@ -34,6 +35,8 @@ _SHARED = re.compile(r"\.shared(?: \.align \d+)? \.(?:b|u|s|f)(\d+) ([\w$]+)(?:\
 MOST_SHARED = 40 * 1024  # bytes, of all kernels within a loop: a block has 48 KiB
 _TOGETHER = "Lanes of a warp end together."
 _AFTERWARDS = "Threads of a block meet before any of them ends."
+_ALONE = re.compile(r"// Thread t reads (\w+)\[t\] alone\.")  # and no other element of this array
+_FROM = re.compile(r"(\w+)|\((\w+) \+ (\d+)u\)")  # an array, or elements of it from a place on
 _INCLUDES = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*(.*)$", re.MULTILINE)
 # Headers that know nothing of threads: those of pretended ones are not those of the GPU.
 _HEADERS = re.compile(
@@ -166,7 +169,7 @@ def fitting_kernel(chosen: Any, outs: Sequence[Any], operands: Sequence[Any]) ->
     why: UnfitError | None = None
     for variant in variants:
         own = replace(chosen, entry=replace(chosen.entry, variants=(variant,) if variant else ()))
-        function = own.build(outs, own.carried.levels)
+        function = _within_loop(own.build(outs, own.carried.levels))
         try:
             with without_mesh():
                 closed = jax.make_jaxpr(function)(*operands)
@@ -181,6 +184,14 @@ def fitting_kernel(chosen: Any, outs: Sequence[Any], operands: Sequence[Any]) ->
             return function
     assert why is not None, "there is a variant"
     raise why
+
+
+def _within_loop(build: Callable[..., Any]) -> Callable[..., Any]:
+    def traced(*x: Any) -> Any:
+        with kernels_within_loop():
+            return build(*x)
+
+    return traced
 
 
 def _native_calls(jaxpr: Any) -> Iterator[Any]:
@@ -201,6 +212,7 @@ def native_call(eqn: Any) -> Call:
     for buffer in range(count):
         sizes[buffer] //= math.prod(size for size, mapped in levels if mapped[buffer])
     batch = math.prod(size for size, _ in levels)
+    zeroes = tuple(buffer - count for buffer, _ in plan.zeroed)
 
     def run(launch: Launch, arrays: Sequence[str], tools: Any) -> Texts:
         kernel = KernelText(target.source, launch.grid, launch.block, threads.meets, threads.shared)
@@ -214,20 +226,42 @@ def native_call(eqn: Any) -> Call:
             lines.append(f"const unsigned j{number} = {rest} % {size}u;")
             rest = f"{rest} / {size}u"
         call = f"{name}::{target.source.unit.declaration.entry}({', '.join(given)});"
-        return _played(kernel, [*lines, _of_threads(launch.block, call)], batch)
+        lines.append(_of_threads(launch.block, call))
+        return _played(kernel, lines, batch, _first_of_own(target, launch, arrays)[1] if batch == 1 else 0)
 
     def write(x: Sequence[str], out: Sequence[str], tools: Any) -> list[Phase]:
         copies = [tools.copied(out[j], x[i], sizes[i] * batch) for i, j in p["aliases"] if x[i] != out[j]]
         x = [next((out[j] for k, j in p["aliases"] if k == i), text) for i, text in enumerate(x)]
-        zeroed = [out[buffer - count] for buffer, _ in plan.zeroed]
+        zeroed = [out[k] for k in zeroes]
         lines = [line for launch in plan.launches for line in run(launch, [*x, *out], tools)]
-        kernel = Phase(lines, shared(x, out))
+        own = _first_of_own(target, plan.launches[0], x)[0] if batch == 1 and plan.launches else set[int]()
+        others = [text for buffer, text in enumerate(x) if buffer not in own]
+        kernel = Phase(lines, shared(others, out) | owned(x[buffer] for buffer in own))
         before, after = tools.zeroed(zeroed, [batch * sizes[buffer] for buffer, _ in plan.zeroed])
         return [*copies, *before, kernel, *after]
 
     if batch * max((math.prod(each.grid) * math.prod(each.block) for each in plan.launches), default=0) >= 2**31:
         raise UnfitError(f"the kernel {target.title!r}, which has more than 2 billion threads")
-    return Call(target.title, write, reuses=tuple(p["aliases"]), is_kernel=True)
+    return Call(target.title, write, reuses=tuple(p["aliases"]), is_kernel=True, zeroes=zeroes)
+
+
+def _first_of_own(target: Any, launch: Launch, arrays: Sequence[str]) -> tuple[set[int], int]:
+    """Return the arrays of which each thread of a kernel reads its own element, and the first of these elements.
+
+    These elements belong to the threads of the loop that made them, so each of them runs the threads of the kernel that
+    read them. That is possible for a slice, too, if it begins at an element of the first thread of a warp.
+    """
+    unit = target.source.unit
+    named = set(_ALONE.findall(unit.source))
+    in_order = math.prod(launch.block) == launch.block[0] and launch.block[0] % WARP == 0 and launch.grid[1:] == (1, 1)
+    firsts: dict[int, int] = {}
+    for slot in launch.slots if named and in_order else ():
+        if unit.declaration.parameters[slot.parameter].name in named and slot.buffer < len(arrays):
+            found = _FROM.fullmatch(arrays[slot.buffer])
+            if found and int(found[3] or 0) % WARP == 0:
+                firsts[slot.buffer] = int(found[3] or 0)
+    first = min(firsts.values(), default=0)
+    return {buffer for buffer, begin in firsts.items() if begin == first}, first
 
 
 def _of_threads(block: Sequence[int], call: str) -> str:
@@ -236,10 +270,11 @@ def _of_threads(block: Sequence[int], call: str) -> str:
     return call if threads % WARP == 0 else f"if (linear_thread<{', '.join(map(str, block))}>() < {threads}u) {call}"
 
 
-def _played(kernel: KernelText, lines: Texts, batch: int) -> Texts:
-    """Return the loop in which warps run warps of a kernel, or blocks its blocks."""
+def _played(kernel: KernelText, lines: Texts, batch: int, first: int) -> Texts:
+    """Return the loop in which warps run warps of a kernel from its `first` own element on, or blocks its blocks."""
     if not kernel.meets:
-        head = f"for (unsigned w = tid / 32; w < {kernel.warps * batch}u; w += threads / 32) {{"
+        begin = f"(tid / 32 + threads - {first // WARP}u % (threads / 32)) % (threads / 32)" if first else "tid / 32"
+        head = f"for (unsigned w = {begin}; w < {kernel.warps * batch}u; w += threads / 32) {{"
         lines = [f"WARP_WITHIN = w % {kernel.warps}u;", "meet_warp();", *lines, "meet_warp();"]
         return [head, *(f"    {line}" for line in lines), "}"]
     blocks, warps = math.prod(kernel.grid), kernel.warps_of_block

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..values import Texts, View, packed_strides
 
-__all__ = ["KEPT", "OWN", "coordinates", "each", "each_kept", "index_of", "nested", "place_in"]
+__all__ = ["KEPT", "OWN", "coordinates", "each", "each_kept", "each_read_first", "index_of", "nested", "place_in"]
 
 # The element that a loop over elements is at: of an array in memory, and of one in registers.
 OWN, KEPT = "[i]", "[k]"
+
+_READ_FIRST = 16  # registers of a thread for what it reads before it computes
 
 
 def index_of(view: View) -> str:
@@ -46,6 +48,34 @@ def each_kept(size: int, body: Sequence[str]) -> Texts:
     head = f"for (unsigned k = 0; k < ({size}u + threads - 1) / threads; ++k) {{"
     lines = ["const unsigned i = tid + k * threads;", f"if (i < {size}u) {{", *(f"    {line}" for line in body), "}"]
     return ["#pragma unroll", head, *(f"    {line}" for line in lines), "}"]
+
+
+def each_read_first(size: int, reads: Mapping[str, tuple[str, str]], body: Sequence[str], *, kept: bool) -> Texts:
+    """Return a loop over elements that reads what some of them need before it computes the first.
+
+    `reads` are types and texts by the names of arrays whose element `j` is read. If carries are `kept`, it is unrolled.
+    """
+    together = max(1, _READ_FIRST // len(reads))
+    count = f"({size}u + threads - 1) / threads"
+
+    def some(lines: Sequence[str]) -> Texts:
+        head = f"for (unsigned j = 0; j < {together}u && first + j < {count}; ++j) {{"
+        inside = [
+            "const unsigned k = first + j, i = tid + k * threads;",
+            f"if (i < {size}u) {{",
+            *_indented(lines),
+            "}",
+        ]
+        return ["#pragma unroll", head, *_indented(inside), "}"]
+
+    declared = [f"{kind} {name}[{together}];" for name, (kind, _) in reads.items()]
+    lines = [*declared, *some([f"{name}[j] = {text};" for name, (_, text) in reads.items()]), *some(body)]
+    head = f"for (unsigned first = 0; first < {count}; first += {together}u) {{"
+    return [*["#pragma unroll"] * kept, head, *_indented(lines), "}"]
+
+
+def _indented(lines: Sequence[str]) -> Texts:
+    return [f"    {line}" for line in lines]
 
 
 def coordinates(shape: Sequence[int], letter: str = "i", of: str = "i") -> Texts:

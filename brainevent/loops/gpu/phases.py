@@ -14,7 +14,7 @@ __all__ = ["MEET", "Access", "Branches", "Item", "Loop", "Phase", "owned", "plac
 __all__ += ["with_meetings"]
 
 MEET = "meet(met, turn);"
-_PLACE = re.compile(r"\b((?:w\d+)?[opryzb]\d+n?)\b")
+_PLACE = re.compile(r"\b((?:w\d+)?[opryzb]\d+[nl]?)\b")
 
 # A thread has the elements k, k + threads, k + 2 * threads ... of an array as its own.
 _OWN, _ANY = 0, 1
@@ -152,6 +152,12 @@ def _through(items: Sequence[Item], pending: _Accesses) -> _Met:
 
 
 def _repeated(loop: Loop, pending: _Accesses) -> _Met:
+    """Go through a loop; threads meet once before it if they would else meet in each step for what came before."""
+    met, alone = _in_steps(loop, pending), _in_steps(loop, frozenset())
+    return met if met.meetings <= alone.meetings else replace(alone, lines=[MEET, *alone.lines])
+
+
+def _in_steps(loop: Loop, pending: _Accesses) -> _Met:
     """Go through a loop until nothing more is pending when a step begins."""
     while True:
         head = _through(loop.head, pending)

@@ -13,9 +13,9 @@ from ...scalar.lines import without_repetitions
 from ...scalar.lower import Lowering
 from ..ciphers import scalar_operation
 from ..named import Named
-from ..values import Array, Call, Node, Plan, Stage, Texts, UnfitError, View, reads_own
+from ..values import Array, Call, Node, Plan, Texts, UnfitError, View, reads_own
 from .kernels import MOST_SHARED, WARP, KernelText
-from .nests import KEPT, OWN, each, each_kept, index_of
+from .nests import KEPT, OWN, each, each_kept, each_read_first, index_of
 from .phases import Item, Phase, owned, shared
 
 __all__ = ["CallWithin", "Common", "Memory", "Stages", "nodes_within", "steps_of"]
@@ -79,7 +79,7 @@ def steps_of(plan: Plan) -> int:
     return _STEPS_OF_WHILE if plan.length is None else plan.length
 
 
-class Stages(Named):
+class Stages(Named[Item]):
     """What writes a plan that runs about so many `times` in a step of the loop."""
 
     def __init__(self, plan: Plan, common: Common, prefix: str = "", times: int = 1):
@@ -158,17 +158,6 @@ class Stages(Named):
         ]
         return [*phases, Phase([*new, *(f"{p}c{n} = {p}n{n};" for n in scalars)])]
 
-    def _stages(self, stages: Sequence[Stage]) -> list[Item]:
-        items: list[Item] = []
-        for stage in stages:
-            if stage.scalars:
-                items += self._scalars(stage.scalars)
-            for loop in stage.loops:
-                items += self._loop(loop)
-            for node in stage.calls:
-                items += self._call(node)
-        return items
-
     def _argument(self, view: View, scalar: bool) -> str:
         """Return the text of a call's operand: a scalar, or where an array begins."""
         array = view.base
@@ -234,7 +223,10 @@ class Stages(Named):
         self.common.elements += self.times * size * len(nodes)
         form = self._form(nodes, stored, shape, reads)
         names = [f"x{k}" for k in range(len(stored))]
-        body = _called(form, stored, [text + index for text, index in reads], names)
+        in_memory = {key: f"v{k}" for k, key in enumerate(reads) if key[1] not in ("", KEPT)}
+        first = {name: (TYPES[reads[key].dtype], "".join(key)) for key, name in in_memory.items()}
+        passed = [f"{in_memory[key]}[j]" if key in in_memory else "".join(key) for key in reads]
+        body = _called(form, stored, passed, names)
         written = []
         for name, array in zip(names, stored, strict=True):
             for text, index in (self._own(self._place(place)) for place in self.plan.places[array]):
@@ -244,6 +236,8 @@ class Stages(Named):
         others = [text for text, index in reads if index not in ("", OWN, KEPT)]
         accesses = owned(own, (text for text, index in written if index == OWN)) | shared(others)
         is_kept = any(index == KEPT for _, index in (*reads, *written))
+        if first:
+            return [Phase(each_read_first(size, first, body, kept=is_kept), accesses)]
         return [Phase((each_kept if is_kept else each)(size, body), accesses)]
 
     def _own(self, place: str) -> tuple[str, str]:

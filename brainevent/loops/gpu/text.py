@@ -10,7 +10,7 @@ from ...scalar.cuda_text import TYPES, cuda_text
 from ..plan import Plan
 from ..values import Array, Texts
 from .device import text_of_file
-from .nests import KEPT, each_kept
+from .nests import KEPT, each, each_kept
 from .phases import Access, Item, Loop, Phase, owned, shared, with_meetings
 from .stages import Common, Memory, Stages
 
@@ -34,16 +34,41 @@ class LoopText:
     of_block: int  # threads that a block has at least
 
 
+_THIRDS = 3
+_NEXT, _LAST = "n", "l"  # suffixes of memory that turns: what the next step has, and what the last one had
+
+
 def text_of(plan: Plan, launches: int, kept: Mapping[int, Array] | None = None) -> LoopText:
     """Write a plan that at most so many launches run; `kept` are carries in registers, by the numbers of results."""
     return _Writer(plan, launches, kept or {}).written()
+
+
+def _turning(plan: Plan) -> dict[str, Array]:
+    """Return the memory that calls begin with zeros in each step, by places.
+
+    It has three thirds, of this step, the next one and the last one, so that no thread waits before it is set to zero.
+    """
+    found = {}
+    for node in (node for stage in plan.step for node in stage.calls):
+        for array in (node.outs[k] for k in node.call.zeroes if node.outs[k].shape):  # type: ignore[union-attr]
+            place = plan.places[array][0]
+            is_alone = sum(place in places for places in plan.places.values()) == 1
+            carries = [f"o{i}" for i in plan.carries.values() if all(i != late for late, _ in plan.late)]
+            if is_alone and (place.startswith("b") or place in carries):
+                found[place] = array
+    return found
+
+
+def _third(place: str, array: Array, step: str) -> str:
+    """Return where the part of memory that a step has begins."""
+    return f"m{place} + ({step}) % {_THIRDS}u * {array.size}ull"
 
 
 class _Writer(Stages):
     def __init__(self, plan: Plan, launches: int, kept: Mapping[int, Array]):
         super().__init__(plan, Common(Memory(launches)))
         self.kept = {f"o{i}": array for i, array in kept.items()}
-        self.turning: dict[str, Array] = {}  # memory that is zero in each step: one half in this step, one in the next
+        self.turning = _turning(plan)
         self._repeats = False
         self._of_place = {f"b{array.number}": array for array in plan.memory}
 
@@ -53,13 +78,13 @@ class _Writer(Stages):
         self._repeats = True
         stages = self._stages((*plan.head, *plan.step))
         counter = f"{plan.length - 1}u - step" if plan.reverse else "step"  # type: ignore[operator]
-        begins = Phase([f"const size_t t = {counter};", *self._halves()])
+        begins = Phase([f"const size_t t = {counter};", *self._thirds()])
         step = [begins, *self._beginning(), *stages, *self._end()]
         head = "for (unsigned step = given.first; step < given.first + given.steps; ++step) {"
         lines, meetings = with_meetings([*before, Loop("", head, step, 1, later=self._later), *self._exit()])
-        for name, array in self._of_place.items():
+        for name, array in (self._of_place | self.turning).items():
             turns = name in self.turning
-            common.memory.add(f"{'m' if turns else 'b'}{array.number}", array.dtype, array.size * (1 + turns))
+            common.memory.add(f"m{name}" if turns else name, array.dtype, array.size * (_THIRDS if turns else 1))
         pointers = (*(f"p{a.number}" for a in plan.inputs), *(f"o{i}" for i in plan.outs), "memory")
         text = "\n".join([*self._before_kernel(pointers), *_indented([*self._start(), *lines]), "}", ""])
         return LoopText(text, pointers, common.memory.nbytes, common.widest, meetings, common.elements, common.of_block)
@@ -70,10 +95,7 @@ class _Writer(Stages):
         """Return what sets arrays to zero before a call, or after it for the next step."""
         before, after = list[Phase](), list[Phase]()
         for name, size in zip(arrays, sizes, strict=True):
-            sharing = [array for array, places in self.plan.places.items() if name in places]
-            turns = self._repeats and name in self._of_place and len(sharing) == 1
-            if turns:
-                self.turning[name] = self._of_place[name]
+            turns = self._repeats and name in self.turning
             (after if turns else before).append(self._zero(f"{name}n" if turns else name, size))
         return before, after
 
@@ -85,9 +107,14 @@ class _Writer(Stages):
         place = access.place
         if place.startswith("y"):
             return None
-        if place.removesuffix("n") in self.turning:
-            place = place.removesuffix("n") if place.endswith("n") else f"{place}n"
+        name = place.rstrip(_NEXT + _LAST)
+        if name in self.turning:
+            place = name if place.endswith(_NEXT) else f"{name}{_NEXT if place.endswith(_LAST) else _LAST}"
         return access._replace(place=place)
+
+    def _flat(self, array: Array) -> str:
+        text = super()._flat(array)
+        return f"{text}{_LAST}" if array.home == "carry" and text in self.turning else text
 
     # ---- the parts of the kernel
 
@@ -115,15 +142,12 @@ class _Writer(Stages):
             *self.common.memory.lines,
         ]
 
-    def _halves(self) -> Texts:
-        lines = []
-        for name, array in self.turning.items():
-            kind = TYPES[array.dtype]
-            lines += [
-                f"{kind}* const {name} = m{array.number} + (step & 1u) * {array.size}ull;",
-                f"{kind}* const {name}n = m{array.number} + (~step & 1u) * {array.size}ull;",
-            ]
-        return lines
+    def _thirds(self) -> Texts:
+        return [
+            f"{TYPES[array.dtype]}* const {name}{suffix} = {_third(name, array, f'step + {ahead}u')};"
+            for name, array in self.turning.items()
+            for suffix, ahead in (("", 0), (_NEXT, 1), (_LAST, 2))
+        ]
 
     def _entry(self) -> list[Phase]:
         """Load scalars; carries are in the results already."""
@@ -138,7 +162,13 @@ class _Writer(Stages):
             size, loads = array.size, each_kept(array.size, [f"q{place}[k] = {place}[i];"])
             declared = f"{TYPES[array.dtype]} q{place}[({size}u + threads - 1) / threads];"
             phases.append(Phase([declared, *loads], owned([place])))
+        for place, array in self._turning_carries():
+            to = _third(place, array, "given.first + 2u")
+            phases.append(Phase(each(array.size, [f"({to})[i] = {place}[i];"]), owned(writes=[place + _LAST])))
         return phases
+
+    def _turning_carries(self) -> list[tuple[str, Array]]:
+        return [(place, array) for place, array in self.turning.items() if place not in self._of_place]
 
     def _exit(self) -> list[Item]:
         scalars = [(n, i) for n, i in self.plan.carries.items() if not self.plan.inputs[n].shape]
@@ -146,6 +176,9 @@ class _Writer(Stages):
             Phase(each_kept(array.size, [f"{place}[i] = q{place}[k];"]), owned(writes=[place]))
             for place, array in self.kept.items()
         ]
+        for place, array in self._turning_carries():
+            source = _third(place, array, "given.first + given.steps - 1u")
+            stores.append(Phase(each(array.size, [f"{place}[i] = ({source})[i];"]), shared([place])))
         return stores + [Phase([f"if (tid == 0) o{i}[0] = c{n};"], shared(writes=[f"o{i}"])) for n, i in scalars]
 
 
