@@ -158,12 +158,13 @@ def _ours(weights: Weights, steps: int, backend: str) -> Callable[..., Any]:
     sources = [(given, weights[names[0]].shape), (hidden, weights[names[1]].shape)]
     projections = [be.Projection(source, hidden, np.ones(shape), into="syn") for source, shape in sources]
     sim = be.Network([given, hidden], projections, dt=1.0).build(backend=backend)
+    axes = "tb" if backend == "jax" else "bt"  # as the loop has them; native code has the steps of a sample together
 
     def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
         params = {name: weights[name].ravel() for name in names}
         run = lambda x: be.simulate(sim, sim.state, params, steps, {"given.given": x}, "hidden.spikes")[1]
-        found = jax.vmap(run, in_axes=1)(spikes)["hidden.spikes"]
-        return _cross_entropy(found, weights["readout"], classes, axes="bt")
+        found = jax.vmap(run, in_axes=1, out_axes=axes.index("b"))(spikes)["hidden.spikes"]
+        return _cross_entropy(found, weights["readout"], classes, axes)
 
     return loss
 

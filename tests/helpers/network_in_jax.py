@@ -39,10 +39,12 @@ extern "C" void here({taken}) {{
 """
 
 
-def on_threads(entry, beside=False):
+def on_threads(entry, beside=False, several=False):
     """Return the text of the function that a launch calls, with the addresses of all parameters."""
     kinds = ["Net*", *KINDS[entry][1:]] if beside else KINDS[entry]
     blocks = "(*x0)->blocks * (*x0)->networks" if beside else "x0->blocks" if entry == "run" else "1"
+    if several and entry == "run":
+        blocks = "x0->own_blocks + (COURIER ? 1 : 0)"
     return ON_THREADS.format(
         flushing=FLUSHING,
         entry=entry,
@@ -60,7 +62,7 @@ class DeviceInJax(PretendDevice):
 
     def code(self, text, entry):
         """Return code that calls a function of a library: what is linked for programs can have no `thread_local`."""
-        function = library(HEAD + text + on_threads(entry, "#define BESIDE" in text)).here
+        function = library(HEAD + text + on_threads(entry, "#define BESIDE" in text, "run_courier" in text)).here
         address, parameters = ctypes.cast(function, ctypes.c_void_p).value, len(KINDS[entry])
         given = ", ".join(f"ptr %{k}" for k in range(parameters))
         text = f"define void @{entry}({given}) {{\n call void inttoptr (i64 {address} to ptr)({given})\n ret void\n}}"

@@ -241,12 +241,32 @@ class Product:
         if self.times is not None and self.dense and self.given:  # rows of spikes are long: they stay where they are
             sent = (self.times(spikes, operand[0][k], delay) for k, delay in enumerate(self.delays))
             return added(Sums(None, floats) for floats in sent)
-        parts = [
-            _padded(self._sums(spikes[None, : steps - delay], operand, k), delay, 0)
-            for k, delay in enumerate(self.delays)
-            if delay < steps
-        ]
-        return added(parts)
+        found = added(self._later(spikes, operand, k) for k, delay in enumerate(self.delays) if delay < steps)
+        for _ in range(self._before if self.given and found.floats is not None else 0):
+            found = jax.lax.optimization_barrier(found)
+        return found
+
+    @cached_property
+    def _before(self) -> int:
+        """How many projections before it have its receptor: behind as many barriers is what it sends in all steps.
+
+        Gradients of the weights into a receptor are products with the same cotangents. On a GPU, XLA would merge such
+        products if one is small, and copy the spikes of all of them for it.
+        """
+        others = [one for one in self.plan.projections if (one.target, one.receptor) == self.place]
+        return [one.name for one in others].index(self.about.name)
+
+    def _later(self, spikes: Array, operand: Operand, which: int) -> Sums:
+        """Return the sums of one delay, in all steps.
+
+        A product with a matrix has no axis of delays, for which `vmap` would move that of a batch. It has all steps,
+        with zeros before the first spikes: to split it on a GPU, XLA would copy those of other numbers of steps.
+        """
+        delay = self.delays[which]
+        sent = spikes[: len(spikes) - delay]
+        if self.dense and not isinstance(operand, Numbers):
+            return Sums(None, jnp.matmul(jnp.pad(sent, ((delay, 0), (0, 0))), operand[0][which]))
+        return _padded(self._sums(sent[None], operand, which), delay, 0)
 
     def pending(self, last: Array, operand: Operand, rows: int) -> Sums:
         """Return what arrives in the steps after the last ones, of whose spikes there are (depth, sources)."""

@@ -87,7 +87,9 @@ def simulate(
     several `vmap` are one batch. Means of `random.poisson` that are one for a population are those of the build; with
     `"cuda"` so are the keys. With other weights in `params` it does what a build with these weights does, to the last
     bit: the network is built anew for them, which takes time, and the last ones are cached by their content. A program
-    that JAX has traced keeps the weights of its trace, and their memory.
+    that JAX has traced keeps the weights of its trace, and their memory. On several GPUs, a call is one `shard_map`
+    over them, and waits until all of them have ended: states are divided by neurons on a mesh with the axis `gpus`,
+    where their number can be, and elements of `jax.vmap` run one after another.
 
     If weights are traced, by `jax.jit` or a loop, or a derivative is asked for, the call trains. Weights are floats
     then, as with `backend="jax"`. Populations whose spikes return to them, and all others with a state, run in native

@@ -3,6 +3,7 @@
 
 import dataclasses
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +25,12 @@ def cell(s, arriving, p):
     return s.replace(v=jnp.where(spike, 0.0, v), i=i, still=0.5 * s.still, count=s.count + p.much), spike
 
 
+STATE, PARAMS = {"v": 0.0, "i": 0.0, "still": 1.0, "count": 0}, {"threshold": 0.5, "much": 2}
+
+
 @functools.cache
 def made():
-    state, params = {"v": 0.0, "i": 0.0, "still": 1.0, "count": 0}, {"threshold": 0.5, "much": 2}
-    a, b = (be.Population(name, SIZE, cell, state=state, params=params) for name in "ab")
+    a, b = (be.Population(name, SIZE, cell, state=STATE, params=PARAMS) for name in "ab")
     # of sizes that differ so much that sums are integers
     weights = RNG.normal(0, 1, (SIZE, SIZE)) * 10.0 ** RNG.uniform(-4, 0, (SIZE, SIZE))
     projections = [
@@ -53,6 +56,43 @@ def test_a_compiled_batch_has_the_gradient_of_its_elements(surrogate, chunk):
     assert abs(expected) > 1e-3
     batch = jax.jit(lambda threshold: jax.vmap(of, (None, 0))(threshold, SAMPLES).sum())
     np.testing.assert_allclose(jax.grad(batch)(0.5), expected, rtol=1e-5)
+
+
+def test_gradients_of_a_batch_are_products_as_the_loop_has_spikes():
+    """A product for each projection, which XLA cannot merge, and for the recurrent one no axis of spikes moves."""
+    given = be.Population("given", 3, cell, STATE, PARAMS)
+    hidden = be.Population("hidden", SIZE, cell, STATE, PARAMS)
+    projections = [be.Projection(one, hidden, np.ones((one.size, SIZE)), into="syn") for one in (given, hidden)]
+    sim = be.Network([given, hidden], projections, dt=1.0).build(backend="jax", seed=0)
+
+    def loss(weights, samples):
+        run = lambda x: be.simulate(sim, sim.state, weights, STEPS, {"given.syn": x}, "hidden.spikes")[1]
+        return jax.vmap(run, 1, 1)(samples)["hidden.spikes"].sum()
+
+    weights = {f"{one}->hidden.syn": jnp.ones((size, SIZE)) for one, size in (("given", 3), ("hidden", SIZE))}
+    text = jax.jit(jax.grad(loss)).lower(weights, jnp.ones((STEPS, 2, 3))).as_text()
+    products = re.findall(r"dot_general.*contracting_dims = \[0, 1\] x \[0, 1\].*: \((.*)\) ->", text)
+    behind = re.findall(r"optimization_barrier .* : (.*)", text)
+    assert f"tensor<{STEPS}x2x{SIZE}xf32>, tensor<{STEPS}x2x{SIZE}xf32>" in products
+    assert (len(products), behind) == (2, [f"tensor<{STEPS}x2x{SIZE}xf32>"])
+
+
+def test_nothing_arrives_before_the_shortest_delay():
+    a, b = (be.Population(name, SIZE, cell, STATE, PARAMS) for name in "ab")
+    ones = np.ones((SIZE, SIZE))
+    projections = [be.Projection(a, b, ones, into="syn", delay=2.0, name=name) for name in ("one", "other")]
+    sim = be.Network([a, b], projections, dt=1.0).build(backend="jax", seed=0)
+
+    def end(weights, steps):
+        given = {"a.syn": jnp.full((steps, SIZE), 9.0)}
+        return be.simulate(sim, sim.state, weights, steps, given, "b.i")[1]["b.i"].sum()
+
+    slope = jax.jit(jax.value_and_grad(end), static_argnums=1)
+    weights = dict.fromkeys(("one", "other"), jnp.ones((SIZE, SIZE)))
+    for steps, arrived in ((1, 0), (2, 0), (3, 2 * SIZE * SIZE)):
+        value, slopes = slope(weights, steps)
+        assert value == arrived
+        assert all(np.array_equal(x, np.full((SIZE, SIZE), arrived > 0)) for x in slopes.values())
 
 
 BIG, WRONG = np.int64(2**40 + 2), np.full(SIZE, 1.7)

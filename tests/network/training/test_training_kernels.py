@@ -49,6 +49,7 @@ ANGLE = 1e-6  # 1 - cosine, at most: numbers of 16 bits are behind gradients
 QUICK = [
     (leaky, 40, 3, 2, {}),
     (adaptive, 150, 3, 1, {"delay": 2, "shown": ("v",)}),
+    (leaky, 128, 3, 2, {}),
     (readout, 21, 5, 3, {"into": None, "shown": ("v",)}),
 ]
 THOROUGH = [
@@ -145,6 +146,18 @@ def small(inputs, k, factor):
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize(("neurons", "over"), [(128, 1), (129, 0)])
+def test_cotangents_of_spikes_are_overwritten_unless_some_neurons_fill_a_block(neurons, over):
+    layer = layer_of(leaky, neurons)
+    inputs = inputs_of(layer, 3, 2)
+    given, cotangents = (jax.tree.map(jnp.asarray, x) for x in (inputs, cotangents_of(layer, inputs)))
+    back = lambda given: jax.vjp(lambda given: run_layers(layer, PretendGpu(2), given), given)[1](cotangents)
+    calls = [e for e in jax.make_jaxpr(back)(given).eqns if e.primitive.name == "native_call"]
+    assert [len(e.params["aliases"]) for e in calls] == [0, over]
+    for one, other in calls[1].params["aliases"]:
+        assert calls[1].invars[one].aval == calls[1].params["outs"][other] == calls[1].outvars[other].aval
+
+
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**-50])
 def test_receptors_may_have_very_different_units(factor):
     """Also where cotangents of what arrives are beyond 16 bits, or weights too small to matter."""

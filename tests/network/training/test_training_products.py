@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of all spikes with a matrix, as GPUs compute them: in floats of 16 bits, beside JAX in all digits."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,3 +91,19 @@ def test_spikes_of_later_steps_do_not_arrive():
     for delay in (0, 1, 3, 9):
         found = np.asarray(times(spikes, jnp.full((1, 1), 2.0), delay))[:, 0]
         assert found.tolist() == [0.0] * min(delay, 3) + [2.0] * (3 - min(delay, 3))
+
+
+def test_products_with_the_same_cotangents_are_not_merged():
+    """XLA sees a factor of each, behind a barrier of its own: merged products would need copies of all spikes."""
+
+    def sums(first, second, few, many):
+        return times(few, first, 1) + times(many, second, 1) + times(many, second, 2)
+
+    def slopes(few, many, cotangents):
+        return jax.vjp(lambda a, b: sums(a, b, few, many), jnp.ones((3, 4)), jnp.ones((5, 4)))[1](cotangents)
+
+    arguments = jnp.ones((6, 3)), jnp.ones((6, 5)), jnp.ones((6, 4))
+    text = jax.jit(slopes).trace(*arguments).lower(lowering_platforms=("cuda",)).as_text().split("func.func")[1]
+    numbers = dict(re.findall(r"(%\S+) = stablehlo.constant dense<(\d+)> : tensor<i32>", text))
+    barriers = re.findall(r"optimization_barrier %\S+, (%\S+) : tensor<\S+xf16>", text)
+    assert (len(barriers), len({numbers[name] for name in barriers})) == (3, 3)

@@ -116,6 +116,8 @@ KERNEL(backward, Backward) {
     auto is_mine = [&](u32 j) { return PAIRS % THREADS == 0 || begin_sample + j * ROWS < SAMPLES; };
     auto row_of = [&](u32 j, u32 t) { return (u64)smaller(first + begin_sample + j * ROWS, p.samples - 1) * p.steps + t; };
     auto sample_of = [&](u32 j) { return smaller(first + begin_sample + j * ROWS, p.samples - 1); };  // repeats the last one
+    // Cotangents of currents may be where those of spikes were: what repeats a sample reads either, and writes neither.
+    auto is_written = [&](u32 j) { return first + begin_sample + j * ROWS < p.samples; };
     UNROLLED
     for (u32 j = 0; j < EACH; ++j)
         UNROLLED
@@ -264,6 +266,7 @@ KERNEL(backward, Backward) {
                 // What is returned has been rounded to what is sent, if it is sent as it is.
                 const float low = (SCALED || PLANES > 1 ? back[0] : float_of(pair & 0xFFFFu)) * inverse;
                 const float high = (SCALED || PLANES > 1 ? back[1] : float_of(pair >> 16)) * inverse;
+                if (!is_written(j)) continue;
                 float* const to = p.current[k] + row_of(j, t) * H + neuron;
                 if (H % 2 == 0 && is_real[1]) put_pair(to, low, high);
                 else {
@@ -279,7 +282,7 @@ KERNEL(backward, Backward) {
     for (u32 j = 0; j < EACH; ++j)
         UNROLLED
         for (u32 i = 0; i < 2; ++i) {
-            if (!is_mine(j) || !is_real[i]) continue;
+            if (!is_mine(j) || !is_written(j) || !is_real[i]) continue;
             const u32 to = sample_of(j) * H + neuron + i;
             UNROLLED
             for (u32 k = 0; k < FLOAT_COUNT; ++k) p.begin[k][to] = d[j][i][k] * inverse;

@@ -78,7 +78,7 @@ class Kernels:
                 **{(place, "end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
                 **{(place, "shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
             }
-        return self._called(self.shape("forward"), steps, operands, outs)
+        return self._called(self.shape("forward"), steps, operands, outs, {})
 
     def backward(self, steps: int, operands: Arrays) -> dict[tuple[int, str, int], Array]:
         """Run all steps backward."""
@@ -94,14 +94,26 @@ class Kernels:
         if shape.multicast:
             slots = shape.clusters(self.batch) * (self.layers.delay + 1) * shape.blocks
             outs[0, "scratch", 0] = ((slots * shape.slice_bytes(self.layers) // 4,), "uint32")
-        return self._called(shape, steps, operands, outs)
+        # Each thread reads the cotangents of its neurons before it writes there, unless some neurons fill a block.
+        layers = enumerate(self.layers.layers)
+        whole = [place for place, c in layers if c.has_answer and c.receptors and c.neurons % shape.own == 0]
+        inputs, results = list(operands), list(outs)
+        over = {inputs.index((place, "spikes", 0)): results.index((place, "current", 0)) for place in whole}
+        return self._called(shape, steps, operands, outs, over)
 
     def _called(
-        self, shape: Shape, steps: int, operands: Arrays, outs: Mapping[tuple[int, str, int], Any]
+        self,
+        shape: Shape,
+        steps: int,
+        operands: Arrays,
+        outs: Mapping[tuple[int, str, int], Any],
+        over: Mapping[int, int],
     ) -> dict[tuple[int, str, int], Array]:
+        """Run a kernel; `over` are operands in whose place results are written."""
         types = {name: ShapedArray(size, jnp.dtype(dtype)) for name, (size, dtype) in outs.items()}
         target = KernelTarget(self, shape, steps, (*operands, *types))
-        results = native_call(target, [jnp.asarray(x) for x in operands.values()], list(types.values()))
+        given = [jnp.asarray(x) for x in operands.values()]
+        results = native_call(target, given, list(types.values()), tuple(over.items()))
         return dict(zip(types, results, strict=True))
 
 

@@ -135,7 +135,7 @@ class GpuKernels:
         found: dict[str, Array] = {}
         for cell, out, stored in zip(cells.cells, outputs, saved, strict=True):
             p = cell.place
-            found[f"z{p}"] = out.spikes
+            found[f"z{p}"] = jax.lax.optimization_barrier(out.spikes)
             found |= {f"s{p}_{key}": x for key, x in zip(cell.states, out.states, strict=True)}
             found |= {f"o{p}_{key}": x for key, x in zip(cell.sampled, out.shown, strict=True)}
             if cell.adjoint is not None:

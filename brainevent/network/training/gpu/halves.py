@@ -74,12 +74,25 @@ def _times(spikes: Array, matrix: Array, *, delay: int, exact: bool) -> Array:
     return run(sums, unit.reshape(1), count=sums.size)
 
 
+def _alone(halves: Array, sources: int, delay: int) -> tuple[Array, Array]:
+    """Return a factor of the products of some spikes; and 1, by which these are multiplied to be made after it.
+
+    XLA does not see that factors of several products are the same. Otherwise it would merge those into a receptor if
+    they are small, and copy all their spikes for it.
+    """
+    number = np.int32((sources * 2**10 + delay) % 2**31)
+    halves, same = jax.lax.optimization_barrier((halves, number))
+    return halves, jnp.where(same == number, 1.0, 0.0)
+
+
 def _outer(spikes: Array, arrived: Array, *, delay: int, exact: bool) -> Array:
     if exact:
         return plain_outer(spikes, arrived, delay=delay, exact=exact)
     scale = power_of_two(jnp.max(jnp.abs(arrived), (1, 2), keepdims=True, initial=0)) / _LARGEST
-    halves = (arrived / scale).astype(np.float16)
-    found = jnp.einsum("gbti,gbtj->gij", _sent(spikes, delay), halves, preferred_element_type=np.float32)
+    halves, late = _alone((arrived / scale).astype(np.float16), spikes.shape[3], delay)
+    # The neurons' own spikes may be kept for this product alone: as numbers of 16 bits they are smaller.
+    value = 1.0 if spikes.shape[3] == arrived.shape[3] else late
+    found = jnp.einsum("gbti,gbtj->gij", _sent(spikes, delay, value), halves, preferred_element_type=np.float32)
     return found[:, : spikes.shape[3]] * scale[:, 0]
 
 
