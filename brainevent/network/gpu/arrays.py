@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from ..plan.pending import largest_load
 from ..plan.plan import Plan
 from ..state import NetworkState
 from .device import Device, held
 from .partition import Partition
+from .rows import Entry
 from .structs import common_dtype, population_dtype
-from .text import Kind, extents_of
+from .text import Kind, extents_of, fractions_of, words_of
 
-__all__ = ["Arrays", "NeuronPlaces", "Tables", "slots_of", "values_of", "words_of"]
+__all__ = ["Arrays", "NeuronPlaces", "Tables", "falling_receptors", "slots_of", "values_of", "words_of"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
+_BYTE = 255  # the largest sum of a byte
+_FEW = 2**24  # synapses, whose weights are added up in a moment
 _EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 
 
@@ -133,6 +137,14 @@ class NeuronPlaces:
 
     def _by_number(self, parts: Iterable[tuple[str, Array]], empty: Array) -> Array:
         """Return arrays of populations side by side, by the numbers of their neurons, with zeros between them."""
+        if self.partition.placement is not None:
+            found, places, end = [], np.full(self.partition.per * self.partition.blocks, -1), 0
+            for name, array in parts:
+                begin, end = end, end + array.shape[-1]
+                places[self.partition.numbers(name, array.shape[-1])] = np.arange(begin, end)
+                found.append(array)
+            zero = np.zeros((*empty.shape[:-1], 1), empty.dtype)
+            return self.of.concatenate([*found, zero], -1)[..., np.where(places < 0, end, places)]
         found, end = [empty], 0
         for begin, array in sorted(((self.partition.begins[name], array) for name, array in parts), key=lambda x: x[0]):
             found += [np.zeros((*empty.shape[:-1], begin - end), empty.dtype), array]
@@ -160,8 +172,10 @@ class Arrays:
     def __init__(self, device: Device, plan: Plan, partition: Partition, kinds: Sequence[Kind]):
         self.places = NeuronPlaces(plan, partition, slots_of(plan), words_of(kinds))
         shape = partition.ring_shape(self.slots)
-        self.states = device.memory(4 * self.words * partition.blocks * partition.per, "states of neurons")
+        packed = -(-(self.words - fractions_of(kinds)) // 4) if partition.fours else 0  # words of bytes
+        self.states = device.memory(4 * (self.words + packed) * partition.blocks * partition.per, "states of neurons")
         self.ring = device.memory(4 * int(np.prod(shape)), "sums of pending input")
+        self.falling: tuple[int, ...] = ()  # as in `Structure`: sums are bytes
 
     @property
     def slots(self) -> int:
@@ -177,19 +191,76 @@ class Arrays:
         """Return the state before a step, in the quanta of a plan."""
         partition = self.places.partition
         words = self.states.download(np.uint32, (self.words, partition.blocks * partition.per))
-        sums = self.ring.download(np.int32, partition.ring_shape(self.slots))
-        arriving = self.places.arriving(sums, step, lambda *_: np.int32)
+        arriving = self.places.arriving(self.sums(), step, lambda *_: np.int32)
         return NetworkState(np.uint32(step), self.places.neurons(words), arriving, plan.quanta)
 
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
         self.states.upload(self.places.states(state))
-        self.ring.upload(self.places.ring(state))
+        self.put_sums(self.places.ring(state))
+
+    def sums(self) -> Array:
+        """Return the sums that are on the device."""
+        shape = self.places.partition.ring_shape(self.slots)
+        if not self.falling:
+            return self.ring.download(np.int32, shape)
+        return self.ring.download(np.uint8, shape) * self._signs
+
+    def put_sums(self, sums: Array) -> None:
+        """Put sums on the device."""
+        self.ring.upload(np.abs(sums).astype(np.uint8) if self.falling else sums)
+
+    @property
+    def _signs(self) -> Array:
+        """What bytes stand for in each cell: 1 or -1. Populations of neurons in fours have places of their own."""
+        partition, plan = self.places.partition, self.places.plan
+        signs = np.ones(partition.cells, np.int32)
+        for population, bits in zip(plan.populations, self.falling, strict=True):
+            first = partition.begins[population.name] // partition.blocks
+            places = -(-population.size // partition.blocks)
+            for rank in range(len(population.quanta)):
+                begin = partition.reach[rank] + first
+                signs[begin : begin + places] = -1 if bits >> rank & 1 else 1
+        return signs
+
+    def fits(self, state: NetworkState, falling: tuple[int, ...]) -> bool:
+        """Say whether the sums of a state can be bytes, if those of runs of the network can.
+
+        To what arrives before the shortest delay has passed, nothing is added.
+        """
+        plan = self.places.plan
+        least = min((one.delays[0] for one in plan.projections if one.entries), default=1)
+        for population, bits in zip(plan.populations, falling, strict=False):
+            for rank, receptor in enumerate(population.quanta):
+                sign = -1 if bits >> rank & 1 else 1
+                rows = state.arriving[population.name][receptor].astype(np.int64) * sign
+                later = int(rows[least:].max(initial=0))
+                added = largest_load(plan, population.name, receptor) if later else 0
+                if rows.min(initial=0) < 0 or rows.max(initial=0) > _BYTE or later + added > _BYTE:
+                    return False
+        return True
 
 
-def words_of(kinds: Sequence[Kind]) -> int:
-    """Return how many words a neuron has: the largest number of states."""
-    return max(len(kind.population.rule.states) for kind in kinds)
+def falling_receptors(plan: Plan, partition: Partition, entry: Entry) -> tuple[int, ...]:
+    """Return which receptors of each population have weights below 0, as bits, if sums can be bytes; else nothing.
+
+    They can be if no sum of |weights| into a neuron is larger than a byte, and all weights of a receptor have one sign.
+    No synapse adds more than once to what arrives in a step.
+    """
+    if not partition.fours or entry.wide:
+        return ()
+    falling = []
+    for population in plan.populations:
+        bits = 0
+        for rank, receptor in enumerate(population.quanta):
+            into = [p for p in plan.projections if p.entries and (p.target, p.receptor) == (population.name, receptor)]
+            low, high = (end((p.weights[k] for p in into), default=0) for k, end in enumerate((min, max)))
+            known = (population.name, receptor) in plan.loads or sum(p.entries for p in into) <= _FEW
+            if low < 0 < high or not known or largest_load(plan, population.name, receptor) > _BYTE:
+                return ()
+            bits |= (low < 0) << rank
+        falling.append(bits)
+    return tuple(falling)
 
 
 class Tables:
@@ -210,7 +281,8 @@ class Tables:
         self._table = np.zeros(len(self.plan.populations), self._dtype)
         self._common = np.zeros(len(self.plan.populations), self._common_dtype)
         for row, common, population, kind in zip(self._table, self._common, self.plan.populations, own, strict=True):
-            row["begin"], row["size"] = self.partition.begins[population.name], population.size
+            row["begin"], row["first"], row["size"] = self.partition.share(population.name, population.size)
+            row["all"] = population.size
             row["kind"], (row["key0"], row["key1"]) = self.numbers[population.name], population.key
             row["quantum"][: len(population.quanta)] = list(population.quanta.values())
             values = params[population.name].values()
@@ -250,6 +322,6 @@ class Tables:
                 row["input"][k], row["input_row"][k] = address, width
                 row["input_item"][k] = width == population.size
         common = self._common.copy()
-        for name in ("begin", "size", "flags", "key0", "key1", "quantum"):
+        for name in ("begin", "size", "first", "flags", "key0", "key1", "quantum"):
             common[name] = table[name]
         return table, common

@@ -25,6 +25,7 @@ struct alignas(16) Desk {  // what a block has in shared memory, besides ring an
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
     u32 recorded, stop, others, spare;
     u32 fired[MINE];  // of own spikes: what is recorded of them, and the places of their neurons
+    #several u32 noted[KEPT];  // flags of blocks of this GPU in the last steps
     int nowhere[32];  // what is no synapse is added here, by each lane
     u64 launched, began, reached[MARKS], spent[MARKS];  // when the launch began; of a step: when it began, cycles to its marks; and their sums
 };
@@ -48,6 +49,7 @@ BE void begin_step(Desk& desk) {
 struct Ring {
     int *sums, *nowhere;
     u32 now, slots, cells, delay_shift, cell_shift, cell_mask, weight_shift;
+    Near near;
 #ifdef GRADED
     u32 e;      // 0 or 1: whether the step is even or odd
     u32 value;  // of the spike whose row is delivered
@@ -78,14 +80,95 @@ BE const Ring& of_row(const Net&, const Ring& ring, u32) { return ring; }
 BE int amount(const Ring&, int weight) { return weight; }
 #endif
 
+// A cell some cells further: a byte each with BYTES, where sums are those of |weights| that all have one sign.
+BE int* cell_from(const int* cells, u32 further) {
+    return BYTES ? (int*)((unsigned char*)cells + further) : (int*)cells + further;
+}
+
 BE int* cell_of(const Ring& ring, u32 place) {
     u32 slot = ring.now + (place >> ring.delay_shift);
     if (slot >= ring.slots) slot -= ring.slots;
-    return ring.sums + slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask);
+    return cell_from(ring.sums, slot * ring.cells + (place >> ring.cell_shift & ring.cell_mask));
+}
+
+// Add to one of the four sums of a word. None of them leaves its byte.
+BE void add_byte(const Ring& ring, u32 word) {
+    const u64 at = (u64)cell_of(ring, word);
+    const int weight = (int)(word << ring.weight_shift) >> ring.weight_shift;
+    add_if(word, (int*)(at & ~3ull), (weight < 0 ? -weight : weight) << (at & 3) * 8, ring.nowhere);
+}
+
+BE u32 cell_in(const Ring& ring, u32 synapse) { return synapse >> ring.cell_shift & ring.cell_mask; }
+BE int weight_in(const Ring& ring, u32 synapse) { return (int)(synapse << ring.weight_shift) >> ring.weight_shift; }
+BE u32 step_of(const Ring& ring, u32 place) { return ring_step(ring.now + (place >> ring.delay_shift), ring.slots); }
+
+// The same with sums of 16 bits: all that are near are added before one of them is checked.
+template <u32 N> BE void add_words_near(const Ring& ring, const u32 (&words)[N]) {
+    const Near& near = ring.near;
+    u32 before[N], far = 0;
+    UNROLLED
+    for (u32 k = 0; k < N; ++k) {
+        const u32 ahead = (words[k] >> ring.delay_shift) - near.early, cell = cell_in(ring, words[k]);
+        const bool is_near = words[k] && ahead <= near.reach;
+        before[k] = 0;
+        if (is_near)
+            before[k] = add_in_block(word_of(near, ring_step(near.now + ahead, NEAR), cell), shifted(cell, weight_in(ring, words[k])));
+        else if (words[k]) far |= 1u << k;
+    }
+    UNROLLED
+    for (u32 k = 0; k < N; ++k) {
+        const u32 cell = cell_in(ring, words[k]);
+        if (far >> k & 1) add_later(near, step_of(ring, words[k]), cell, weight_in(ring, words[k]), words[k]);
+        else if (!CERTAIN) check_sum(near, step_of(ring, words[k]), cell, before[k], weight_in(ring, words[k]));
+    }
+}
+
+// Add what was listed for the last of the next steps, which now is one of them, and clear the sums of this step.
+BE void add_listed(const Ring& ring, u32 first, u32 count) {
+    const Near& near = ring.near;
+    const u32 step = ring_step(ring.now + NEAR - 1, ring.slots), at = ring_step(near.now + NEAR - 1, NEAR);
+    const u32 all = near.counts[step], n = all < FAR_ROOM ? all : FAR_ROOM;
+    const u32* const list = near.list + (u64)step * FAR_ROOM;
+    for (u32 k = first; k < near.half; k += count) near.words[near.now * near.half + k] = 0;
+    if (first == 0) near.counts[ring_step(ring.now + NEAR - 2, ring.slots)] = near.rests[ring.now] = 0;
+    NOT_UNROLLED
+    for (u32 k = first * 4; k < n; k += count * 4) {
+        const uint4 four = get_four((const uint4*)(list + k));
+        const u32 words[4] = {four.x, four.y, four.z, four.w};
+        UNROLLED
+        for (u32 j = 0; j < 4; ++j) {
+            if (k + j >= n) continue;
+            const u32 cell = cell_in(ring, words[j]);
+            const int x = weight_in(ring, words[j]);
+            check_sum(near, step, cell, add_in_block(word_of(near, at, cell), shifted(cell, x)), x);
+        }
+    }
+}
+
+// At the end of a launch: that list has been added, but is not empty yet.
+BE void leave_listed(const Ring& ring, u32 tid) {
+    const Near& near = ring.near;
+    for (u32 step = 0; step < ring.slots; ++step) {
+        const u32 all = near.counts[step], n = all < FAR_ROOM ? all : FAR_ROOM;
+        if (step == ring_step(ring.now + NEAR - 2, ring.slots)) continue;
+        for (u32 k = tid; k < n; k += THREADS) {
+            const u32 synapse = get_word(near.list + (u64)step * FAR_ROOM + k);
+            add_for_all(near.sums + (u64)step * near.cells + cell_in(ring, synapse), weight_in(ring, synapse));
+        }
+    }
+    leave_near(near, ring.now, ring.slots, tid);
 }
 
 // Words that are 0 are no synapses. There is no branch: all addresses are computed side by side.
 template <u32 N> BE void add_words(const Ring& ring, const u32 (&words)[N]) {
+    if (BYTES) {
+        for (u32 k = 0; k < N; ++k) add_byte(ring, words[k]);
+        return;
+    }
+    if (NEAR) {
+        add_words_near(ring, words);
+        return;
+    }
     for (u32 k = 0; k < N; ++k)
         add_if(words[k], cell_of(ring, words[k]), amount(ring, (int)(words[k] << ring.weight_shift) >> ring.weight_shift),
                ring.nowhere);
@@ -207,6 +290,69 @@ BE bool is_queued(const Desk& desk, u32 q, u32 t, u32& row) {
     return q < QUEUE && x >> 32 == (u64)(t + 1);
 }
 
+// The same where rows are short: TOGETHER parts of a warp deliver one each at a time, of which DEEP are on their way while the
+// next one is awaited. No lane depends on another one.
+BE void deliver_together(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
+    constexpr u32 PART = 32 / TOGETHER, DEEP = 3;
+    OfLane<uint4> y[DEEP + 1];
+    OfLane<u32> numbers[DEEP + 1], q, longer, has, waits;  // longer: bits of those rows of which lanes have more than one part
+    LANES_DO
+        q[lane] = warp * TOGETHER + lane / PART;
+        waits[lane] = 1;
+        longer[lane] = 0;
+        UNROLLED
+        for (u32 k = 0; k <= DEEP; ++k) numbers[k][lane] = NOBODY;
+    LANES_END
+    auto take = [&](u32 k) {  // request the first parts of the next rows, if any more comes
+        while (true) {
+            LANES_DO
+                u32 number;
+                has[lane] = waits[lane] && is_queued(desk, q[lane], t, number);
+                if (has[lane]) {
+                    const Row row = find_row(net, block, number);
+                    y[k][lane] = lane % PART < row.quads ? fetch(row.at + lane % PART) : uint4{0, 0, 0, 0};
+                    numbers[k][lane] = number;
+                    longer[lane] = (longer[lane] & ~(1u << k)) | (u32)(row.quads > PART) << k;
+                    q[lane] += CARRIERS * TOGETHER;
+                } else waits[lane] = q[lane] < QUEUE && !(desk.heard[t & 1] == LISTENERS && q[lane] >= desk.queued[t & 1]);
+            LANES_END
+            LANES_MEET;
+            if (highest(has)) return true;
+            if (!highest(waits)) return false;
+            rest();
+        }
+    };
+    auto give = [&](u32 k) {
+        LANES_DO
+            const u32 number = numbers[k][lane];
+            numbers[k][lane] = NOBODY;
+            if (number != NOBODY) {
+                uint4 four = y[k][lane];
+                u32 j = lane % PART;
+                NOT_UNROLLED
+                while (true) {
+                    add_four(ring, four);
+                    if (!(longer[lane] >> k & 1)) break;
+                    const Row row = find_row(net, block, number);
+                    j += PART;
+                    if (j >= row.quads) break;
+                    four = fetch(row.at + j);
+                }
+            }
+        LANES_END
+    };
+    bool more = true;
+    NOT_UNROLLED
+    for (u32 left = DEEP + 1; left;) {
+        UNROLLED
+        for (u32 k = 0; k <= DEEP; ++k) {
+            give(k);
+            if (more) more = take(k);
+            else if (left) --left;
+        }
+    }
+}
+
 BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 first, u32 t) {
     constexpr u32 LANES = CARRIERS * 32;
     u32 row, other;
@@ -238,14 +384,24 @@ BE u32 number_of(const Net& net, u32 from, u32 row) { return LAYOUT == PADDED ? 
 BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
     const u32 n = desk.mine[t & 1][0] & COUNT;
     const u32* list = net.list + (u64)((t & 1) * net.blocks + block) * net.list_size;
+    constexpr u32 WARPS = THREADS / 32;
+    auto number_at = [&](u32 k) { return number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]); };
     NOT_UNROLLED
-    for (u32 k = warp; k < n; k += THREADS / 32) {
-        const u32 number = number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]);
-        const Row row = find_row(net, 0, number);
-        const Ring& own = of_row(net, ring, number);
+    for (u32 k = warp; k < n; k += 2 * WARPS) {  // two rows are on their way at once, if there are two
+        const bool two = k + WARPS < n;
+        const u32 number = number_at(k), other = two ? number_at(k + WARPS) : 0;
+        const Row row = find_row(net, 0, number), next = two ? find_row(net, 0, other) : Row{nullptr, 0};
+        const Ring &own = of_row(net, ring, number), &of_other = of_row(net, ring, other);
         LANES_DO
+            const uint4 none = {0, 0, 0, 0};
+            const uint4 y = lane < row.quads ? fetch(row.at + lane) : none;
+            const uint4 z = lane < next.quads ? fetch(next.at + lane) : none;
+            if (lane < row.quads) add_four(own, y);
+            if (lane < next.quads) add_four(of_other, z);
             NOT_UNROLLED
-            for (u32 j = lane; j < row.quads; j += 32) add_four(own, fetch(row.at + j));
+            for (u32 j = lane + 32; j < row.quads; j += 32) add_four(own, fetch(row.at + j));
+            NOT_UNROLLED
+            for (u32 j = lane + 32; j < next.quads; j += 32) add_four(of_other, fetch(next.at + j));
         LANES_END
     }
 }

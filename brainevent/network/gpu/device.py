@@ -8,7 +8,7 @@ import ctypes
 import functools
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
@@ -85,6 +85,16 @@ class Device(Protocol):
 
     def beside(self) -> Device:
         """Return the same device, for what is done at the same time as what this one does."""
+
+    @property
+    def ordinal(self) -> int:
+        """Its number in calls of XLA."""
+
+    def on(self, stream: int) -> Device:
+        """Return the same device, for what is done in a stream of XLA, or in calls without one."""
+
+    def begin(self, act: Callable[[], int]) -> int:
+        """Call native code that launches kernels in this stream; return its answer."""
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory; raise for `what` if there is none."""
@@ -199,6 +209,22 @@ class CudaDevice:
             self._do("cuStreamCreate", ctypes.byref(other._stream), _NON_BLOCKING)
         weakref.finalize(other, self._destroy, other._stream).atexit = False
         return other
+
+    @property
+    def ordinal(self) -> int:
+        """Its number in calls of XLA."""
+        return self.number
+
+    def on(self, stream: int) -> CudaDevice:
+        """Return the same GPU with a stream of XLA, which stays XLA's."""
+        other = copy.copy(self)
+        other._stream = ctypes.c_void_p(stream)
+        return other
+
+    def begin(self, act: Callable[[], int]) -> int:
+        """Call native code that launches kernels."""
+        with self._current():
+            return act()
 
     def _destroy(self, stream: ctypes.c_void_p) -> None:
         with self._current():

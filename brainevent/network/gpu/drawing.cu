@@ -48,12 +48,13 @@ BE void note(Limits& seen, u32 off, int weight, u32 delay) {
 // Measure synapse k of a row, count it, or put it into its row.
 BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
     const u32 from = drawn.by_target ? end : row, into = drawn.by_target ? row : end;
-    #whole const u32 source = of.source_begin + from, target = into;
-    #parts const u32 source = of.source_begin + (drawn.source_numbers ? drawn.source_numbers[from] : from);
+    #whole const u32 source = source_number(of, from), target = into;
+    #parts const u32 source = source_number(of, drawn.source_numbers ? drawn.source_numbers[from] : from);
     #parts const u32 target = drawn.target_numbers ? drawn.target_numbers[into] : into;
-    #several if (!drawn.loads && !is_here(of, of.target_begin + target)) return;
+    const u32 number = target_number(of, target);
+    #several if (!drawn.loads && !is_here(of, number)) return;
     if (!drawn.loads && !to.synapses && !to.keys) {
-        count_synapse(of, to, source, of.target_begin + target);
+        count_synapse(of, to, source, number);
         return;
     }
     u32 off = 0, none = 0;
@@ -63,7 +64,7 @@ BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen,
                     : drawn.delays.kind != MAPPED ? (u32)whole_of(drawn.delays, late, none)
                     : (u32)mapped(drawn.delays, delay_of(drawn, from, into), wrong ? wrong + 2 : wrong, row, none);
     if (to.keys) {  // a weight follows from the place
-        put_key(of, to, source, of.target_begin + target, delay, place);
+        put_key(of, to, source, number, delay, place);
         return;
     }
     const u32 word = drawn.own_weights ? be_more_bits(row, place, drawn.key0, drawn.key1) : 0;
@@ -72,7 +73,7 @@ BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen,
                     : mapped(drawn.weights, weight_of(drawn, from, into), wrong ? wrong + 1 : wrong, row, off);
     const int weight = drawn.own_weights ? whole * (int)drawn.times : of.weight;
     if (!drawn.loads) {
-        put_synapse(of, to, source, of.target_begin + target, weight, delay);
+        put_synapse(of, to, source, number, weight, delay);
         return;
     }
     add_for_all(drawn.loads + target, (u64)(weight < 0 ? 0u - (u32)weight : (u32)weight));
@@ -215,6 +216,13 @@ BE void draw_by_pairs(const Recipe& drawn, const Given& of, const Rows& to, u32 
     }
 }
 
+#several // Whether no synapse of a row is to be placed here: it has those of a target on another GPU.
+#several BE bool is_elsewhere(const Recipe& drawn, const Given& of, u32 row) {
+#several     if (drawn.loads || !drawn.by_target) return false;
+    #several #whole return !is_here(of, target_number(of, row));
+    #several #parts return !is_here(of, target_number(of, drawn.target_numbers ? drawn.target_numbers[row] : row));
+#several }
+
 // A block of threads draws a row after the other.
 extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Recipe drawn, const Given of, const Rows to) {
     __shared__ Limits found[THREADS];
@@ -222,10 +230,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) draw_rows(const Recipe dra
     THREADS_DO
         seen[tid] = Limits{};
     EACH_THREAD_END
-    for (u32 row = blockIdx.x; row < drawn.rows; row += gridDim.x)
+    for (u32 row = blockIdx.x; row < drawn.rows; row += gridDim.x) {
+        #several if (is_elsewhere(drawn, of, row)) continue;
         if (drawn.kind == GAPS) draw_by_gaps(drawn, of, to, row, seen);
         else if (drawn.kind == PAIRS) draw_by_pairs(drawn, of, to, row, seen);
         else draw_by_turns(drawn, of, to, row, seen);
+    }
     if (!drawn.loads) return;
     THREADS_DO
         found[tid] = seen[tid];

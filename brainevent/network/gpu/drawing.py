@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ from ..plan.drawing import Description, Placed, drawn_of, drawn_on_host, dtypes_
 from ..plan.loop_arguments import DISTINCT
 from ..plan.mapped import MAPPED, Mapped, inputs_of, numbers_of
 from ..plan.pair_drawing import delay_law, is_mapped
-from ..plan.pairs import pairs_of
+from ..plan.pairs import Pairs, pairs_of
 from ..plan.plastic import PlasticPlan
 from ..plan.plastic_drawing import HostDrawn, plan_with
 from ..plan.plasticity import PlasticRules
@@ -52,6 +53,7 @@ _SMALL = 2**26  # bytes that need no check of free memory
 _LARGEST_TOTAL = 2**32 - 1  # synapses of `total`
 _WORD, _SIGN = 2**32 - 1, 2**31
 _NAMES = ("chance", "weight", "delay")  # of functions of both neurons
+_pairs: weakref.WeakKeyDictionary[Wiring, tuple[int, Pairs]] = weakref.WeakKeyDictionary()  # of the last seed
 
 Array = Any
 
@@ -239,7 +241,7 @@ class Drawing:
                 for side, array in zip(SIDES, inputs_of(pair, wiring, description.seed), strict=True):
                     copied(f"{name}_{side}", array)
         if wiring.chance is not None:
-            pairs = pairs_of(wiring, description.seed)
+            pairs = _pairs_of(wiring, description.seed)
             copied("starts", pairs.starts.astype(np.uint64))
             copied("most", pairs.limits)
             arrays = {"order": pairs.order, "group": pairs.group, "begins": pairs.begins, "ends_of_runs": pairs.ends}
@@ -290,6 +292,14 @@ class Drawing:
             blocks = -(-int(wiring.number) // (2 * _THREADS))
             self.kernels().launch("count_sources", min(blocks, _MOST_BLOCKS), one)
         return counts
+
+
+def _pairs_of(wiring: Wiring, seed: int) -> Pairs:
+    """Return the pairs of a wiring, which synapses are drawn from twice: to be measured, and for their rows."""
+    known = _pairs.get(wiring)
+    if known is None or known[0] != seed:
+        known = _pairs[wiring] = seed, pairs_of(wiring, seed)
+    return known[1]
 
 
 def functions_of(wiring: Wiring) -> _Functions:

@@ -55,6 +55,7 @@ class CudaEngine(DeviceNetwork):
             other = copy.copy(self)
             other.__dict__.pop("resident", None)
             other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
+            other.arrays = copy.copy(self.arrays)  # whose sums may be bytes or words
             other._place(plan)
             return other.resident
 
@@ -108,6 +109,7 @@ class CudaEngine(DeviceNetwork):
             self._params = {name: dict(own) for name, own in params.items()}
             if like is not None:
                 self.rows, self.row_of_place, self.couplings = like.rows, like.row_of_place, like.couplings
+                self._room = like._room
                 self._prepare(plan)
             else:
                 del self.rows  # given back before more is taken

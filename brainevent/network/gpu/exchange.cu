@@ -30,7 +30,8 @@ BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
         #several even = post_among(net, block, tid);
     }
     #prompt return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
-    #late return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
+    #one #late return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
+    #several return move_post({even, (u64)even + hears_far(net, tid)}, net.copies * words_of_inbox(net), tid, t);
 }
 
 // Launches are short, so that Ctrl-C and displays work.
@@ -134,7 +135,7 @@ BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
 BE void take_list(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 from, u32 at, u32 n,
                   u32 t) {
     #prompt const u32* list = net.list + (u64)((t & 1) * net.blocks + from) * net.list_size;
-    #late const u32* list = list_in_memory(net, from, t - LAG);
+    #late const u32* list = list_in_memory(net, from, t - lag_of(net, from));
     fence();
     uint4 four;
     NOT_UNROLLED
@@ -182,7 +183,7 @@ BE void queue_more(const Net& net, Desk& desk, const Post& post, u32 from, u32 a
     for (u32 unit = 1; unit < UNITS; ++unit) {
         if (unit * INLINE >= n) continue;
         #prompt while (v[unit] >> 32 != (u64)(t + 1)) {
-        #late while (v[unit] >> 32 != (u64)(t + 1 - LAG)) {
+        #late while (v[unit] >> 32 != (u64)(t + 1 - lag_of(net, from))) {
             #several if (is_over(net, desk, patience, from)) break;
             rest();
             get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);
@@ -209,7 +210,7 @@ BE void take_more(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     NOT_UNROLLED
     for (u32 k = INLINE; k < n; k += INLINE) {
         unit += words_of_unit(net);
-        #several await_unit(net, desk, unit, from, t - LAG, v, w);
+        #several await_unit(net, desk, unit, from, t - lag_of(net, from), v, w);
         #one while (true) {
         #one     get_pair(unit, v, w);
         #one     #prompt if (v >> 32 == (u64)(t + 1)) break;
@@ -253,7 +254,8 @@ BE void listen(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 #ifdef GRADED
     fence();
 #endif
-    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    #one if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    #several if (!USUALLY(!(head & 255))) note_flags(net, desk, from, head & 255, t);
     if (PUSHES) return;
     #several if (COURIER && is_far(net, from)) {
     #several     take_unit(net, desk, rows, ring, block, from, head, v, w, t);
@@ -286,7 +288,8 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 #ifdef GRADED
     if (head) fence();
 #endif
-    if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    #one if (!USUALLY(!(head & 255))) or_in_block(&desk.stop, head & 255);
+    #several if (!USUALLY(!(head & 255))) note_flags(net, desk, from, head & 255, t);
     if (USUALLY(n <= INLINE)) return n;
     if (n == LISTED) {
         take_list(net, desk, rows, ring, block, from, 0, (u32)v, t);
@@ -299,14 +302,18 @@ BE u32 receive(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ri
 // All lanes of a warp share the rows that any of them received, unless none has more than one: a lane delivers four
 // words of every PARTS times four.
 BE void listen_together(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, OfThread<Post>& posts, u32 block,
-                        u32 warp, u32 t, u64 tag) {
+                        #prompt u32 warp, u32 t, u64 tag) {
+                        #late u32 warp, u32 t, u64 tag, u32 turn, u32 steps) {
     const u32 first = (warp - CARRIERS - 1) * 32;
     u32* const pool = (u32*)desk.queue + first * INLINE;
     OfLane<u64> v, w;
     OfLane<u32> n, before;
     LANES_DO
         const Post& post = posts[warp * 32 + lane];
-        n[lane] = post.at ? receive(net, desk, rows, ring, post, block, first + lane, t, tag, v[lane], w[lane]) : 0;
+        #prompt n[lane] = post.at ? receive(net, desk, rows, ring, post, block, first + lane, t, tag, v[lane], w[lane]) : 0;
+        #late const u64 before = tag_before(tag, lag_of(net, first + lane));
+        #late const bool reads = post.at && is_read(net, first + lane, turn, steps);
+        #late n[lane] = reads ? receive(net, desk, rows, ring, post, block, first + lane, t, before, v[lane], w[lane]) : 0;
     LANES_END
     LANES_MEET;
     const u32 most = highest(n);

@@ -10,7 +10,9 @@ struct Many {
 BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
     own_of_known(net, population_of(k), own);
     own.place = k * THREADS + tid;
-    own.neuron = own.place * net.blocks + block - net.common[own.population].begin;
+    const Common& of = net.common[own.population];
+    #one own.neuron = dealt_number(net, own.place, block) - of.begin;
+    #several own.neuron = dealt_number(net, own.place, block) - of.begin + of.first;
 }
 
 BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {
@@ -37,7 +39,7 @@ BE void settle_many(const Net& net, Many& cells, u32 block, u32 tid, u32 first) 
         const u32 place = k * THREADS + tid, slot = block * net.per + place;
         Own own;
         own_of_cell(net, k, block, tid, own);
-        if (own.neuron < net.common[own.population].size) {
+        if (own.neuron - net.common[own.population].first < net.common[own.population].size) {
             cells.there |= 1u << k;
             if (net.rows[slot] != NOBODY) cells.sends |= 1u << k;
         }
@@ -52,8 +54,8 @@ BE u32 row_of_cell(const Net& net, u32 sends, u32 k, u32 place, u32 block) {
 }
 
 // One step of each; the bits of those that spiked. What has arrived in memory is on its way for some of them at once.
-template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, int* now, u32 block, u32 tid, u32 t, u32 turn) {
-    constexpr u32 BATCH = RING_IN_BLOCK ? 1 : 4;
+template <bool PLAIN> BE u32 live_many(const Net& net, Desk& desk, Many& cells, const Now& now, u32 block, u32 tid, u32 t, u32 turn) {
+    constexpr u32 BATCH = RING_IN_BLOCK || NEAR ? 1 : 4;
     u32 fired = 0;
     UNROLLED
     for (u32 first = 0; first < CELLS; first += BATCH) {

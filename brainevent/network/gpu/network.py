@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..plan.plan import Plan
 from ..run.finite import check_finite, check_synapses
 from ..run.report import in_bytes
 from ..state import NetworkState, begun_state
-from .arrays import Arrays, Tables, slots_of
+from .arrays import Arrays, Tables, falling_receptors, slots_of
 from .clocks import Clocks
 from .couplings import CouplingRoom, coupled_structure, coupling_words
 from .device import Device, Memory, default_device, held
@@ -26,10 +27,24 @@ from .plastic import Plastic
 from .plastic_state import faults_of, read_plastic
 from .recording import Recording, flags_of
 from .rows import LAYOUTS, DeviceRows, place_synapses
-from .shape import CLUSTER, blocks_for, has_room, in_cluster, list_words, pushed, room_of, shape_of, suits_cluster
+from .shape import (
+    CLUSTER,
+    MOST_BLOCKS,
+    Room,
+    blocks_for,
+    has_room,
+    in_cluster,
+    in_fours,
+    list_words,
+    pushed,
+    room_of,
+    shape_of,
+    suits_cluster,
+)
 from .spikes import SpikeRoom, Spikes
 from .structs import FULL, NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
-from .text import extents_of, kinds_of, step_text
+from .sums import wishes_of
+from .text import Kind, Structure, extents_of, fractions_of, kinds_of, step_text
 
 __all__ = ["DeviceNetwork"]
 
@@ -53,6 +68,7 @@ class DeviceNetwork:
     row_of_place: Memory
     couplings: dict[str, Memory]
     plastic: Plastic | None
+    _sums_are_wide: bool  # a state had larger ones than runs of the network
     _plastic_params: dict[str, dict[str, Any]] | None  # those that were set, if there were plastic synapses before
 
     def __init__(
@@ -84,14 +100,14 @@ class DeviceNetwork:
         clusters = self.may_cluster and device.has_clusters and not self._graded and not plan.couplings
         small = clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = self._count(neurons, blocks, clustered=small)
-        partition = partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count))
-        self.partition = self._owned(plan, partition)
+        self.partition = self._partitioned(plan, kinds, numbers, count, most)
         self._clustered = clusters and in_cluster(count) and not plan.plastic and not self.partition.pushed
-        self._calls_wait, self._plastic_params = has_room(most), None
+        self._calls_wait, self._plastic_params, self._sums_are_wide = has_room(most), None, False
         self.plastic = self._plastic_of(plan) if plan.plastic else None
         own = self.plastic
-        needed = (own.lists, own.table_words, own.warp_bytes) if own else (0, 0, 0)
-        self._room = room_of(self.partition, kinds, slots_of(plan), most, *needed)
+        self._of_plastic = (own.lists, own.table_words, own.warp_bytes) if own else (0, 0, 0)
+        self._most, self._kinds_of_build = most, kinds
+        self._room = self._shared_out(plan)
         self.rows = self._sorted(plan)
         self.arrays = Arrays(device, plan, self.partition, kinds)
         self._list_size = self.partition.per + -self.partition.per % 4
@@ -108,9 +124,33 @@ class DeviceNetwork:
         """Return how many blocks run the network."""
         return blocks_for(neurons, self.device.multiprocessors, asked, clustered=clustered)
 
+    def _partitioned(
+        self, plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], count: int, shared_bytes: int
+    ) -> Partition:
+        """Share neurons out over blocks; return what those of this GPU own."""
+        dealt = self._owned(plan, partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count)))
+        return self._in_fours(plan, kinds, numbers, dealt, shared_bytes)
+
     def _owned(self, plan: Plan, partition: Partition) -> Partition:
         """Return what blocks of this GPU own."""
         return pushed(plan, partition)
+
+    def _in_fours(self, plan: Plan, kinds: Any, numbers: Any, partition: Partition, shared_bytes: int) -> Partition:
+        """Return a partition whose threads have neurons in fours, if those are many, on all multiprocessors."""
+        if self._beside:
+            return partition
+        chosen = self.options["blocks"] is not None or partition.gpus > 1
+        blocks = partition.blocks if chosen else min(self.device.multiprocessors, MOST_BLOCKS)
+        return in_fours(plan, kinds, numbers, partition, blocks, shared_bytes)
+
+    def _shared_out(self, plan: Plan) -> Room:
+        """Return what lies in the shared memory of a block, for the synapses of a plan."""
+        late = self._late(plan)
+        lag = late.get("lag", 0) + late.get("extra", 0)
+        wishes = wishes_of(plan, self.partition, lag, beside=self._beside)
+        return room_of(
+            self.partition, self._kinds_of_build, slots_of(plan), self._most, *self._of_plastic, wishes=wishes
+        )
 
     def _plastic_of(self, plan: Plan, params: Any = None) -> Plastic:
         """Return the plastic synapses of a plan that end in blocks of this GPU."""
@@ -152,7 +192,11 @@ class DeviceNetwork:
         structure, rows, nbytes = self.shape.structure, self.rows, self._row_bytes
         entries = sum(projection.entries for projection in self.plan.projections)
         states = "registers" if structure.in_registers or structure.cells else self._where(structure.words_in_block)
-        ring = "shared memory" if structure.ring_in_block else "memory"
+        if structure.fours:
+            states = self._where_fours(structure)
+        ring = "shared memory" if structure.ring_in_block else "memory, as bytes" if structure.falling else "memory"
+        if structure.near:
+            ring += f", those of the next {structure.near} in shared memory in 16 bits"
         kept = " in shared memory" if structure.rows_in_block else ""
         size = f"{in_bytes(nbytes)}, {short(nbytes / max(1, entries), 3)} bytes a synapse"
         parts = [f"{LAYOUTS[rows.layout]}{kept}, {size}"] if entries or not self.plastic else []
@@ -170,6 +214,14 @@ class DeviceNetwork:
             return "shared memory" if inside else "memory"
         return f"memory, {inside} word{'s'[: inside - 1]} of {words} in shared memory"
 
+    def _where_fours(self, structure: Structure) -> str:
+        """Say where states are stored, if neurons are in fours."""
+        words = fractions_of(self.kinds) * len(structure.fours)
+        kept, shared = structure.kept_fours, structure.shared_fours
+        parts = {"registers": kept, "shared memory": shared, "memory": words - kept - shared}
+        whole = ["memory, as bytes"] * (self.arrays.words > fractions_of(self.kinds))
+        return ", ".join([f"{place} ({100 * part / words:.0f} %)" for place, part in parts.items() if part] + whole)
+
     def _read(self) -> NetworkState:
         """Return the state that is on the device."""
         state = self.arrays.read(self.plan, self._step)
@@ -177,6 +229,7 @@ class DeviceNetwork:
 
     def _place(self, plan: Plan) -> None:
         """Put the synapses of a plan into rows, and let all follow from them."""
+        self._room = self._shared_out(plan)
         self.rows = self._sorted(plan)
         if plan.plastic and self._has_other_plastic(plan):
             if self.plastic:
@@ -220,22 +273,26 @@ class DeviceNetwork:
         """Let text and tables follow from the parameters."""
         partition = self.partition
         kinds, numbers, own = kinds_of(plan, self._params)
+        falling = () if self._sums_are_wide else falling_receptors(plan, partition, self.rows.entry)
         how: dict[str, Any] = {
             "checked": plan.check_finite or self._graded,
             "only_nan": not plan.check_finite and self._graded,
             "clocked": self.clocks is not None,
             "graded": self._graded,
-            "coupled": coupled_structure(plan),
+            "coupled": {**coupled_structure(plan), "falling": falling},
             "late": self._late(plan),
         }
         populations = tuple(numbers[population.name] for population in plan.populations)
-        plastic = self.plastic.text if self.plastic else None
         if self.plastic:
             self.plastic.fill(plan)
+            self.plastic.enter(self._room)
+        plastic = self.plastic.text if self.plastic else None
         while True:
             shape = shape_of(
                 partition, self.rows, self._room, populations, clustered=self._clustered, beside=self._beside, **how
             )
+            if self.plastic:
+                shape = replace(shape, shared=shape.shared + self.plastic.block_bytes)
             text = step_text(kinds, shape.structure, self.device.words, plastic)
             self._kernel = self.device.kernel(text, "run", shape.shared)
             launch = partition.blocks, shape.structure.threads, shape.shared
@@ -249,7 +306,20 @@ class DeviceNetwork:
         if self._lists is None or self._lists.nbytes != 4 * words:
             self._lists = self.device.memory(4 * words, "lists of spikes")
         self._packets = self.device.memory(shape.packets, "packets of spikes")
+        self.arrays.falling = falling
         self.net = self._described()
+
+    def _write(self, state: NetworkState) -> None:
+        """Go on from a state."""
+        if self.suit(state):
+            self._prepare(self.plan)
+        self.arrays.write(state)
+
+    def suit(self, state: NetworkState) -> bool:
+        """Decide whether sums are words instead of bytes, so that those of a state fit; say whether that changes."""
+        before, falling = self._sums_are_wide, falling_receptors(self.plan, self.partition, self.rows.entry)
+        self._sums_are_wide = not self.arrays.fits(state, falling)
+        return self._sums_are_wide != before
 
     def _late(self, plan: Plan) -> Mapping[str, Any]:
         """Return what of the structure says how late packets are read."""

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The neurons of a block: their states and parameters, one step of one neuron, and what is recorded of it.
 
+// The number of a neuron among those that are dealt to the same blocks: all of them, or those of this GPU.
+#one BE u32 dealt_number(const Net& net, u32 place, u32 block) { return place * net.blocks + block; }
+#several BE u32 dealt_number(const Net& net, u32 place, u32 block) {
+#several     return PLACED ? place * net.own_blocks + block - net.first_block : place * net.blocks + block;
+#several }
+
+BE u32 neuron_at(const Net& net, const Common& of, u32 place, u32 block) {
+    return dealt_number(net, place, block) - of.begin + of.first;
+}
+
 struct Own {
     u32 population, kind, neuron, place, flags, key0, key1;
     float quantum[RECEPTORS + 1];
@@ -15,20 +25,35 @@ struct Cell {  // of a neuron that lives in registers
     bool is_there;
 };
 
-// What has arrived. In shared memory it is cleared at once; in memory later, so that no thread waits for it here.
-BE int taken(const Net& net, const Own& own, int* now, u32 receptor) {
-    int* cell = now + net.reach[receptor] + own.place;
+// What has arrived. In shared memory it is cleared at once, or two sums of 16 bits by `add_listed`; in memory later, so that
+// no thread waits for it here.
+BE int taken(const Net& net, const Own& own, const Now& now, u32 receptor) {
+    const u32 place = net.reach[receptor] + own.place;
+    int* cell = now.sums + place;
+    if (NEAR) {
+        const int sum = sum_in(now.words[place >> 1], place), rest = now.rest ? look(cell) : 0;
+        if (rest) *cell = 0;
+        return sum + rest;
+    }
     const int sum = look(cell);
     if (RING_IN_BLOCK) *cell = 0;
     return sum;
 }
 
-BE void cleared(const Net& net, const Own& own, int* now, u32 receptor, int sum) {
-    if (!RING_IN_BLOCK && sum) now[net.reach[receptor] + own.place] = 0;
+BE void cleared(const Net& net, const Own& own, const Now& now, u32 receptor, int sum) {
+    if (!RING_IN_BLOCK && !NEAR && sum) now.sums[net.reach[receptor] + own.place] = 0;
+}
+
+// What has arrived as a number. A sum of a byte comes as the bits of 2^23 plus that; it stands for one below 0 if all
+// weights are.
+BE float number_of_sum(const Own& own, int sum, u32 receptor) {
+    if (!BYTES) return (float)sum;
+    const float more = __uint_as_float((u32)sum);
+    return falling_of(own.population) >> receptor & 1 ? 0x1p23f - more : more - 0x1p23f;
 }
 
 template <bool PLAIN> BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
-    const float given = (float)sum * own.quantum[receptor];
+    const float given = number_of_sum(own, sum, receptor) * own.quantum[receptor];
     if (PLAIN || !(own.flags & FED)) return given;
     const Population& of = net.population[own.population];
     const float* input = of.input[receptor];
@@ -88,19 +113,19 @@ BE const Population& population_with(const Net& net, u32 number) {
 
 // A full list is reported with the next step: there is room for two.
 BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn) {
-    const u32 flags = spike >> PLACE_BITS, place = spike & ((1u << PLACE_BITS) - 1), number = place * net.blocks + block;
+    const u32 flags = spike >> PLACE_BITS, place = spike & ((1u << PLACE_BITS) - 1), number = dealt_number(net, place, block);
     if (flags & RECORDED) {
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
         #static #prompt if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
-        #static #late if (at + 1 + (2 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static #late if (at + 1 + (2 + FAR_LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
         #plastic if (at + 1 + (3 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
     if (flags & RATED) add_for_all(population_with(net, number).rates + net.turn + turn, 1);
     if (TRACED && flags & SHOWN) {
         const Population& of = population_with(net, number);
-        of.shown[(u64)(net.turn + turn) * of.size + number - of.begin] = 1.0f;
+        of.shown[(u64)(net.turn + turn) * of.all + number - of.begin + of.first] = 1.0f;
     }
 }
 
@@ -149,7 +174,7 @@ template <bool PLAIN> BE bool live(const Net& net, Desk& desk, const Own& own, u
     return spike;
 }
 
-template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, int* now,
+template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& own, u32* s, const u32* p, u32* d, const Now& now,
                                        u32 block, u32 t, u32 turn) {
     int sums[RECEPTORS + 1];
     take(net, own, now, sums);
@@ -160,7 +185,11 @@ template <bool PLAIN> BE bool live_now(const Net& net, Desk& desk, const Own& ow
 struct States {  // of the neurons of a block: the first words in shared memory, others in memory
     u32 *inside, *outside;
     u32 per, slots, more;  // `more` neurons have one more word in shared memory
+    unsigned char* which;  // the population of each neuron, if MIXED
+    u32* drawn;            // what is drawn for the next step, if DRAWN_AHEAD
 };
+
+constexpr u32 NO_POPULATION = 255;
 
 BE bool is_inside(const States& of, u32 k, u32 place) {
     return k < WORDS_IN_BLOCK || (k == WORDS_IN_BLOCK && place < of.more);
@@ -182,81 +211,163 @@ BE void enter(const States& of, u32 tid) {
             of.inside[k * of.per + place] = of.outside[k * of.slots + place];
 }
 
+// Note the population of each neuron of a block.
+BE void mix(const Net& net, const States& of, u32 block, u32 tid) {
+    for (u32 place = tid; place < net.per; place += THREADS) {
+        of.which[place] = NO_POPULATION;
+        for (u32 k = 0; k < COMMON; ++k)
+            if (dealt_number(net, place, block) - net.common[k].begin < net.common[k].size) of.which[place] = k;
+    }
+}
+
+// Draw for a step of neurons of many small populations.
+BE void draw_mixed(const Net& net, const States& of, u32 block, u32 tid, u32 t) {
+    NOT_UNROLLED
+    for (u32 place = tid; place < net.per; place += THREADS) {
+        const u32 number = of.which[place];
+        if (number == NO_POPULATION) continue;
+        Own own;
+        own_of_known(net, number, own);
+        own.place = place;
+        own.neuron = neuron_at(net, net.common[number], place, block);
+        u32 p[PARAMS + 1], d[DRAWS + 1];
+        scalars(net, own, p);
+        each(net, own, p, block * net.per + place);
+        draw(net, own, p, d, t);
+        for (u32 k = 0; k < DRAWS; ++k) of.drawn[k * of.per + place] = d[k];
+    }
+}
+
 BE void leave(const States& of, u32 tid) {
     for (u32 k = 0; k <= WORDS_IN_BLOCK && k < WORDS; ++k)
         for (u32 place = tid; place < of.per && is_inside(of, k, place); place += THREADS)
             of.outside[k * of.slots + place] = of.inside[k * of.per + place];
 }
 
+BE void get_drawn(const States& of, u32 place, u32* d) {
+    for (u32 k = 0; k < DRAWS; ++k) d[k] = of.drawn[k * of.per + place];
+}
+
+// One step of a neuron in memory, whose states were `s`; then they are stored.
+template <bool PLAIN> BE void live_stored(const Net& net, Desk& desk, const States& states, const Own& own, u32* p, u32* s,
+                                          const int* sums, const Now& now, u32 block, u32 t, u32 turn) {
+    u32 d[DRAWS + 1], before[WORDS + 1];
+    each(net, own, p, block * net.per + own.place);
+    if (DRAWN_AHEAD) get_drawn(states, own.place, d);
+    else if (DRAWS) draw(net, own, p, d, t);
+    for (u32 k = 0; k < WORDS; ++k) before[k] = s[k];
+    if (live<PLAIN>(net, desk, own, s, p, d, sums, block, t, turn)) {
+        const u32 row = net.rows[block * net.per + own.place];
+        keep_value(net, own, row, block, t & 1);
+        #prompt spiked(net, desk, own.flags, own.place, row, block, t & 1);
+        #late spiked(net, desk, own.flags, own.place, row, block, t);
+    }
+    clear_taken(net, own, now, sums);
+    for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[k], before[k]);
+}
+
 // Neurons of one population in memory, from place `begin` on: each thread has every THREADS-th. Some are on their way at
 // once.
+constexpr u32 AT_ONCE = 3;
 template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 begin,
-                                        u32 end, int* now, u32 block, u32 t, u32 turn) {
-    constexpr u32 BATCH = 3;
+                                        u32 end, const Now& now, u32 block, u32 t, u32 turn) {
     u32 p[PARAMS + 1];
     scalars(net, own, p);
     NOT_UNROLLED
-    for (u32 l = begin; l < end; l += BATCH * THREADS) {
-        u32 s[BATCH][WORDS + 1], d[DRAWS + 1];
-        int sums[BATCH][RECEPTORS + 1];
+    for (u32 l = begin; l < end; l += AT_ONCE * THREADS) {
+        u32 s[AT_ONCE][WORDS + 1];
+        int sums[AT_ONCE][RECEPTORS + 1];
         UNROLLED
-        for (u32 m = 0; m < BATCH; ++m) {
+        for (u32 m = 0; m < AT_ONCE; ++m) {
             own.place = l + m * THREADS;
             if (own.place >= end) continue;
             for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
             take(net, own, now, sums[m]);
         }
         UNROLLED
-        for (u32 m = 0; m < BATCH; ++m) {
+        for (u32 m = 0; m < AT_ONCE; ++m) {
             own.place = l + m * THREADS;
             if (own.place >= end) continue;
-            own.neuron = own.place * net.blocks + block - of_begin;
-            each(net, own, p, block * net.per + own.place);
-            if (DRAWS) draw(net, own, p, d, t);
-            u32 before[WORDS + 1];
-            for (u32 k = 0; k < WORDS; ++k) before[k] = s[m][k];
-            if (live<PLAIN>(net, desk, own, s[m], p, d, sums[m], block, t, turn)) {
-                const u32 row = net.rows[block * net.per + own.place];
-                keep_value(net, own, row, block, t & 1);
-                #prompt spiked(net, desk, own.flags, own.place, row, block, t & 1);
-                #late spiked(net, desk, own.flags, own.place, row, block, t);
-            }
-            clear_taken(net, own, now, sums[m]);
-            for (u32 k = 0; k < WORDS; ++k) put_state(states, k, own.place, s[m][k], before[k]);
+            own.neuron = dealt_number(net, own.place, block) - of_begin;
+            live_stored<PLAIN>(net, desk, states, own, p, s[m], sums[m], now, block, t, turn);
         }
     }
 }
 
-template <bool PLAIN> BE void live_of(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 size,
-                                      int* now, u32 block, u32 tid, u32 t, u32 turn) {
-    // Neuron `of_begin + k` of the network is number (of_begin + k) / blocks of block (of_begin + k) % blocks.
-    const u32 begin = (of_begin + net.blocks - 1 - block) / net.blocks;
-    const u32 end = (of_begin + size + net.blocks - 1 - block) / net.blocks;
-    live_from<PLAIN>(net, desk, states, own, of_begin, begin + tid, end, now, block, t, turn);
+// Neurons of many small populations in memory: threads that follow each other have neurons of different ones.
+template <bool PLAIN> BE void live_mixed(const Net& net, Desk& desk, const States& states, const Now& now, u32 block, u32 tid,
+                                         u32 t, u32 turn) {
+    NOT_UNROLLED
+    for (u32 l = tid; l < net.per; l += AT_ONCE * THREADS) {
+        u32 s[AT_ONCE][WORDS + 1];
+        int sums[AT_ONCE][RECEPTORS + 1];
+        Own own;
+        UNROLLED
+        for (u32 m = 0; m < AT_ONCE; ++m) {
+            own.place = l + m * THREADS;
+            const u32 number = own.place < net.per ? states.which[own.place] : NO_POPULATION;
+            if (number == NO_POPULATION) continue;
+            own.kind = kind_of(number);
+            for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
+            take(net, own, now, sums[m]);
+        }
+        NOT_UNROLLED
+        for (u32 m = 0; m < AT_ONCE; ++m) {
+            u32 one[WORDS + 1], p[PARAMS + 1];
+            int arrived[RECEPTORS + 1];
+            UNROLLED
+            for (u32 j = 0; j < AT_ONCE; ++j) {
+                if (j != m) continue;
+                for (u32 k = 0; k < WORDS; ++k) one[k] = s[j][k];
+                for (u32 r = 0; r < RECEPTORS; ++r) arrived[r] = sums[j][r];
+            }
+            own.place = l + m * THREADS;
+            const u32 number = own.place < net.per ? states.which[own.place] : NO_POPULATION;
+            if (number == NO_POPULATION) continue;
+            own_of_known(net, number, own);
+            own.neuron = neuron_at(net, net.common[number], own.place, block);
+            scalars(net, own, p);
+            live_stored<PLAIN>(net, desk, states, own, p, one, arrived, now, block, t, turn);
+        }
+    }
+}
+
+template <bool PLAIN> BE void live_of(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 first,
+                                      u32 size, const Now& now, u32 block, u32 tid, u32 t, u32 turn) {
+    // Number `of_begin + k` is number (of_begin + k) / blocks of block (of_begin + k) % blocks, and neuron `first + k`.
+    #one const u32 blocks = net.blocks, which = block;
+    #several const u32 blocks = PLACED ? net.own_blocks : net.blocks, which = PLACED ? block - net.first_block : block;
+    const u32 begin = (of_begin + blocks - 1 - which) / blocks;
+    const u32 end = (of_begin + size + blocks - 1 - which) / blocks;
+    live_from<PLAIN>(net, desk, states, own, of_begin - first, begin + tid, end, now, block, t, turn);
 }
 
 // Neurons in memory, population after population.
-template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, const States& states, int* now, u32 block, u32 tid,
+template <bool PLAIN> BE void live_in_memory(const Net& net, Desk& desk, const States& states, const Now& now, u32 block, u32 tid,
                                              u32 t, u32 turn) {
+    if (MIXED) {
+        live_mixed<PLAIN>(net, desk, states, now, block, tid, t, turn);
+        return;
+    }
     Own own;
     if (SHARED_ARE_PASSED) {
         UNROLLED
         for (u32 number = 0; number < COMMON; ++number) {
             const Common& of = net.common[number];
             own_of_known(net, number, own);
-            live_of<PLAIN>(net, desk, states, own, of.begin, of.size, now, block, tid, t, turn);
+            live_of<PLAIN>(net, desk, states, own, of.begin, of.first, of.size, now, block, tid, t, turn);
         }
         return;
     }
     for (u32 number = 0; number < net.populations; ++number) {
         const Population& of = net.population[number];
         own_of(net, number, own);
-        live_of<PLAIN>(net, desk, states, own, of.begin, of.size, now, block, tid, t, turn);
+        live_of<PLAIN>(net, desk, states, own, of.begin, of.first, of.size, now, block, tid, t, turn);
     }
 }
 
 BE void settle(const Net& net, Cell& cell, u32 block, u32 tid, u32 first) {
-    const u32 number = tid * net.blocks + block, slot = block * net.per + tid;
+    const u32 number = dealt_number(net, tid, block), slot = block * net.per + tid;
     cell.is_there = false;
     if (tid >= net.per) return;
     for (u32 k = 0; k < net.populations; ++k) {
@@ -264,7 +375,7 @@ BE void settle(const Net& net, Cell& cell, u32 block, u32 tid, u32 first) {
         if (number - of.begin >= of.size) continue;
         cell.is_there = true;
         own_of(net, k, cell.own);
-        cell.own.neuron = number - of.begin;
+        cell.own.neuron = number - of.begin + of.first;
         cell.own.place = tid;
         cell.row = net.rows[slot];
         for (u32 j = 0; j < WORDS; ++j) cell.s[j] = net.states[(u64)j * net.blocks * net.per + slot];

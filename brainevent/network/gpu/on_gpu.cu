@@ -54,6 +54,11 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);
 }
+// The bits of the float 2^23 plus byte k.
+BE u32 byte_among(u32 x, u32 k) { return __byte_perm(x, 0x4B000000u, 0x7540u | k); }
+BE u32 bytes_as_word(u32 a, u32 b, u32 c, u32 d) {
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
 BE u32 lowest_bit(u32 x) { return __ffs(x) - 1; }
 BE void or_in_block(u32* at, u32 x) { atomicOr(at, x); }
 template <class T> BE T add_for_all(T* at, T x) { return atomicAdd(at, x); }

@@ -29,4 +29,4 @@ BE u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
 }
 
 // What no kernel of steps writes.
-template <class T> BE T fixed(const T* at) { return __ldg(at); }
+template <class T> BE T fixed(const T* at) { return INSIDE ? *at : __ldg(at); }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,9 +11,18 @@ from typing import Any
 import numpy as np
 
 from ..plan.plan import Plan
-from .text import Kind
+from .text import Kind, fractions_of
 
-__all__ = ["MOST_THREADS", "Partition", "partition_of", "threads_for"]
+__all__ = [
+    "MOST_THREADS",
+    "Partition",
+    "Placement",
+    "kept_fours",
+    "partition_of",
+    "placed_partition",
+    "threads_for",
+    "threads_in_fours",
+]
 
 MOST_THREADS = 1024  # of a block
 _WARP = 32
@@ -21,9 +31,30 @@ _LEAST_PLASTIC = 768  # the same, if they change synapses
 _BESIDE = 5  # warps that send and deliver, at least, beside those that listen to all blocks
 _REGISTERS, _OWN_REGISTERS = 65_536, 44  # of a multiprocessor; of a thread, for anything but states
 _MOST_CELLS = 16  # neurons of a thread: each is text of its own
+_FOURS, _MOST_FOURS = (1024, 768, 512), 24  # threads that have neurons in fours; how many fours each has at most
+_BESIDE_FOURS = 52  # registers of such a thread for anything but states
 _MOST_CONSTANTS = 800  # words that are passed with a launch
 
 Array = Any
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Which neurons of each population a GPU has: `ranges[gpu][population]`, from the first one to before the second.
+
+    Spikes are delivered `lag` steps late on their own GPU, and on other ones by `extra` steps more: so no synapse
+    between neurons on different GPUs has a delay of less than `lag + extra + 1` steps. `between` is their share of all.
+    """
+
+    ranges: tuple[Mapping[str, tuple[int, int]], ...]
+    lag: int
+    extra: int
+    between: float
+
+    @property
+    def sizes(self) -> list[dict[str, int]]:
+        """How many neurons of each population a GPU has."""
+        return [{name: high - low for name, (low, high) in own.items()} for own in self.ranges]
 
 
 @dataclass(frozen=True)
@@ -34,13 +65,16 @@ class Partition:
     have the same share of it, and each kind begins with a warp. `per` is how many places a block has. Receptor r has
     a cell for each of the first `reach[r + 1] - reach[r]` places: it begins at `reach[r]`; `cells` is how many there
     are. Where threads have several neurons in registers, each population begins with the first thread, and `cells_of`
-    are the populations of a thread's first neuron, its second one and so on. Of `common` populations, all or none, what
+    are the populations of a thread's first neuron, its second one and so on; `fours` those of its first four neurons,
+    which have places side by side, and so on. Of `common` populations, all or none, what
     their neurons share is passed with a launch.
 
     A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks of its GPU, which then lie
     side by side in the memory of the device, one step after another.
 
-    Blocks are numbered through all GPUs of a network: a GPU has `own` of them, from `first` on; 0 means all.
+    Blocks are numbered through all GPUs of a network: a GPU has `own` of them, from `first` on; 0 means all. With a
+    `placement`, the neurons of a population that are on a GPU are dealt to its blocks alone: they have numbers of their
+    own there, which begin at `begins_on[gpu]`, and number n is place n // own of block first + n % own.
     """
 
     blocks: int
@@ -51,10 +85,18 @@ class Partition:
     cells: int
     threads: int = 0  # 0: at most one neuron of a thread is in registers
     cells_of: tuple[int, ...] = ()
+    fours: tuple[int, ...] = ()
     common: int = 0
     pushed: bool = False
     first: int = 0
     own: int = 0
+    placement: Placement | None = None
+    begins_on: tuple[Mapping[str, int], ...] = ()
+
+    @functools.cached_property
+    def kept_slots(self) -> dict[str, Array]:
+        """Slots of populations that were needed before."""
+        return {}
 
     @property
     def here(self) -> int:
@@ -70,6 +112,18 @@ class Partition:
     def gpus(self) -> int:
         """How many GPUs the blocks are on."""
         return self.blocks // self.here
+
+    @property
+    def extra(self) -> int:
+        """How many steps later spikes of other GPUs are delivered than those of this one."""
+        return self.placement.extra if self.placement else 0
+
+    def share(self, population: str, size: int) -> tuple[int, int, int]:
+        """Return where numbers of a population begin on this GPU, its first neuron here, and how many are here."""
+        if self.placement is None:
+            return self.begins[population], 0, size
+        low, high = self.placement.ranges[self.first // self.here][population]
+        return self.begins[population], low, high - low
 
     @property
     def row_blocks(self) -> int:
@@ -96,7 +150,8 @@ class Partition:
 
     def slots(self, population: str, size: int) -> Array:
         """Return where each neuron of a population is in arrays (blocks x places)."""
-        numbers = np.arange(size, dtype=np.int64) + self.begins[population]
+        whole = self.numbers(population, size)
+        numbers = np.arange(whole.start, whole.stop, dtype=np.int64) if isinstance(whole, slice) else whole
         return numbers % self.blocks * self.per + numbers // self.blocks
 
     def columns(self, population: str, size: int, neurons: Array) -> tuple[Array, Array, int]:
@@ -112,16 +167,36 @@ class Partition:
         padded[: values.size] = values
         return np.ascontiguousarray(padded.reshape(self.per, self.blocks).T).reshape(-1)
 
-    def numbers(self, population: str, size: int) -> slice:
-        """Return the numbers of the neurons of a population."""
+    def numbers(self, population: str, size: int) -> slice | Array:
+        """Return the numbers of the neurons of a population: place * blocks + block."""
+        if self.placement is not None:
+            found, own = np.empty(size, np.int64), self.blocks // len(self.placement.ranges)
+            for gpu, (ranges, begins) in enumerate(zip(self.placement.ranges, self.begins_on, strict=True)):
+                low, high = ranges[population]
+                here = np.arange(begins[population], begins[population] + high - low)
+                found[low:high] = here // own * self.blocks + gpu * own + here % own
+            return found
         begin = self.begins[population]
         return slice(begin, begin + size)
 
 
 def partition_of(
-    plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], blocks: int, threads: int = 0
+    plan: Plan,
+    kinds: Sequence[Kind],
+    numbers: Mapping[str, int],
+    blocks: int,
+    threads: int = 0,
+    sizes: Mapping[str, int] | None = None,
+    *,
+    fours: bool = False,
 ) -> Partition:
-    """Share the neurons of a plan out over blocks; with `threads`, those have several neurons in registers."""
+    """Share the neurons of a plan out over blocks.
+
+    With `threads`, those have several neurons in registers; with `fours`, those have neurons in fours. `sizes` says how
+    many neurons of each population these blocks have; None for all.
+    """
+    apiece = threads * (4 if fours else 1)
+    sizes = {population.name: population.size for population in plan.populations} if sizes is None else sizes
     begins: dict[str, int] = {}
     ends = []  # of kinds
     end = 0
@@ -130,10 +205,10 @@ def partition_of(
         end += -end % (_WARP * blocks)
         for place, population in enumerate(plan.populations):
             if numbers[population.name] == number:
-                end += -end % (max(1, threads) * blocks)
+                end += -end % (max(1, apiece) * blocks)
                 begins[population.name] = end
-                end += population.size
-                cells += [place] * cells_for(population.size, blocks, threads)
+                end += sizes[population.name]
+                cells += [place] * cells_for(sizes[population.name], blocks, apiece)
         ends.append(end)
     apart = _WARP if -(-end // blocks) > MOST_THREADS else 1  # lines of memory are not shared by warps
     reach = [0]
@@ -142,7 +217,34 @@ def partition_of(
         reach.append(reach[-1] + -(-last // (blocks * apart)) * apart)
     per = -(-end // (blocks * apart)) * apart
     common = len(plan.populations) if per > MOST_THREADS and _is_constant(plan, kinds) else 0
-    return Partition(blocks, per, begins, end, tuple(reach[:-1]), reach[-1], threads, tuple(cells), common)
+    cells_of, of_fours = ((), tuple(cells)) if fours else (tuple(cells), ())
+    return Partition(blocks, per, begins, end, tuple(reach[:-1]), reach[-1], threads, cells_of, of_fours, common)
+
+
+def placed_partition(
+    plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], placement: Placement, own: int, gpu: int
+) -> Partition:
+    """Share the neurons that each GPU has out over its `own` blocks; return what one of the GPUs has."""
+    blocks = own * len(placement.ranges)
+    threads = threads_for(plan, kinds, blocks, placement)
+    found = [partition_of(plan, kinds, numbers, own, threads, sizes) for sizes in placement.sizes]
+    per = max(one.per for one in found)
+    places = np.max([np.diff([*one.reach, one.cells]) for one in found], axis=0)
+    reach: list[int] = [0, *np.cumsum(places).tolist()]
+    common = len(plan.populations) if per > MOST_THREADS and _is_constant(plan, kinds) else 0
+    return replace(
+        found[gpu],
+        blocks=blocks,
+        per=per,
+        sources=per * blocks,
+        reach=tuple(reach[:-1]),
+        cells=reach[-1],
+        common=common,
+        first=own * gpu,
+        own=own,
+        placement=placement,
+        begins_on=tuple(one.begins for one in found),
+    )
 
 
 def cells_for(size: int, blocks: int, threads: int) -> int:
@@ -156,10 +258,14 @@ def _is_constant(plan: Plan, kinds: Sequence[Kind]) -> bool:
     return len(plan.populations) * words <= _MOST_CONSTANTS
 
 
-def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
+def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int, placement: Placement | None = None) -> int:
     """Return how many threads have room for all neurons in their registers, several each; 0 if none."""
-    sizes = [population.size for population in plan.populations]
-    if -(-sum(sizes) // blocks) <= MOST_THREADS:
+    all_sizes = [[population.size for population in plan.populations]]
+    own = blocks
+    if placement is not None:
+        all_sizes = [list(sizes.values()) for sizes in placement.sizes]
+        own = blocks // len(all_sizes)
+    if max(-(-sum(sizes) // own) for sizes in all_sizes) <= MOST_THREADS:
         return 0
     words = max(len(kind.population.rule.states) + len(kind.drawn) for kind in kinds)
     if not _is_constant(plan, kinds):
@@ -168,7 +274,29 @@ def threads_for(plan: Plan, kinds: Sequence[Kind], blocks: int) -> int:
     least = _WARP * (-(-blocks // _WARP) + _BESIDE)
     fewest = _LEAST_PLASTIC if plan.plastic else _LEAST_THREADS
     for threads in range(max(fewest, least + -least % _STEP), MOST_THREADS + 1, _STEP):
-        cells = sum(cells_for(size, blocks, threads) for size in sizes)
+        cells = max(sum(cells_for(size, own, threads) for size in sizes) for sizes in all_sizes)
         if cells <= _MOST_CELLS and cells * words <= _REGISTERS // threads - _OWN_REGISTERS:
             fitting.append((cells * threads, threads))
     return min(fitting)[1] if fitting else 0
+
+
+def threads_in_fours(plan: Plan, kinds: Sequence[Kind], blocks: int, shared_bytes: int) -> int:
+    """Return how many threads of a block have its neurons in fours; 0 if each would have too many.
+
+    They leave room for all numbers with a fraction in registers and shared memory, and few of them have nothing to do;
+    or they are as few as there may be.
+    """
+    if not _is_constant(plan, kinds):
+        return 0
+    words, fitting = fractions_of(kinds), []
+    for threads in _FOURS:
+        fours = sum(cells_for(population.size, blocks, 4 * threads) for population in plan.populations)
+        fits = fours * words <= kept_fours(threads) + shared_bytes // (16 * threads)
+        if fours <= _MOST_FOURS and (fits or threads == _FOURS[-1]):
+            fitting.append((not fits, fours * threads, -threads))
+    return -min(fitting)[2] if fitting else 0
+
+
+def kept_fours(threads: int) -> int:
+    """Return how many words of four neurons each of so many threads keeps in registers."""
+    return max(0, (_REGISTERS // threads - _BESIDE_FOURS) // 4)

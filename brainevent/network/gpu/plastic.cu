@@ -62,6 +62,22 @@ BE void mark_acting(Desk& desk, u32 which) {
     ACTING_END
 }
 
+// What a block has of an array goes to shared memory, where the table then says that it is, and back.
+template <class T> BE void transfer(void* to, const void* from, u32 count, u32 tid) {
+    for (u32 k = tid; k < count; k += THREADS) ((T*)to)[k] = ((const T*)from)[k];
+}
+BE u64* move_in(const Net& net, u32 k, u32 size, u64 begin, u32 count, u64* at, u32 tid) {
+    const u64 from = fetch_slot(net.plastic + k) + begin * size;
+    if (size % 4 == 0) transfer<u32>(at, (const void*)from, count * (size / 4), tid);
+    else if (size == 2) transfer<unsigned short>(at, (const void*)from, count, tid);
+    else transfer<unsigned char>(at, (const void*)from, count, tid);
+    if (tid == 0) plastic_table[k] = (u64)at - begin * size;
+    return at + ((u64)count * size + 7) / 8;
+}
+BE void move_out(const Net& net, u32 k, u64 begin, u32 count, u32 tid) {
+    transfer<u32>((u32*)fetch_slot(net.plastic + k) + begin, (const u32*)plastic_table[k] + begin, count, tid);
+}
+
 // Addresses and numbers in the table of plastic synapses.
 BE u64 word_of(const Net& net, u32 k) { return TABLE ? plastic_table[k] : fetch_slot(net.plastic + k); }
 BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
@@ -235,7 +251,8 @@ BE void remember(const Net& net, const Ring& ring, u32 block, u32 t) {
 // Let all spikes act that were queued: those that arrive at the end of an axon, or others. Threads meet before it and after
 // it. The last warps begin, since the first ones have neurons.
 BE void act_all(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 t, bool arriving) {
-    const u32 n = plastic_desk.queued[t & 3], shares = !DEFERRED || 2 * n > ACTING ? 1 : 4 * n > ACTING ? 2 : 4;
+    const u32 n = plastic_desk.queued[t & 3];
+    const u32 shares = !DEFERRED || 2 * n > ACTING ? 1 : 3 * n > ACTING ? 2 : 4 * n > ACTING ? 3 : 4;
     const u32 most = !DEFERRED || n < 2 * ACTING ? 1 : n < PIECES * ACTING ? 2 : PIECES;
     if (USUALLY(n <= REACHED)) {
         if (!READS_TRACES && !BETWEEN) settle_all(net, block, t);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,13 @@ from .arrays import values_of
 from .device import Device, Memory, cleared, held
 from .partition import Partition
 from .plastic_deferred import is_deferred
+from .plastic_inside import bytes_inside
 from .plastic_layout import draw_weights, laid_out
 from .plastic_order import PlasticOrder
 from .plastic_text import plastic_text
 from .plastic_words import PlasticWords, traces_of
 from .rows import Gather, alone
+from .shape import Room
 from .structs import ANEW, GO_ON, GPU_SHIFT
 from .text import HISTORY, LATER_BYTES
 
@@ -86,7 +89,7 @@ class Plastic:
         self._traces = {one.name: self._traces_of(one) for one in plan.plastic}
         self._faults = cleared(device, 8 * len(plan.plastic), "faults of plastic synapses")
         self._table = device.memory(8 * max(1, len(self.words.places)), "table of plastic synapses")
-        self.since, self._anew, self._waiting, self.full = 0, True, False, False
+        self.since, self._anew, self._waiting, self.full, self.block_bytes = 0, True, False, False, 0
         self._told: list[dict[tuple[str, ...], int]] = of_all(self._telling())
         self._numbers: dict[tuple[str, str], list[int]] = {}  # addresses on all GPUs
         for one in plan.plastic:
@@ -118,6 +121,14 @@ class Plastic:
         """How much shared memory each warp needs."""
         return LATER_BYTES if self.text.flags["DEFERRED"] else 0
 
+    def enter(self, room: Room) -> None:
+        """Let synapses be in the shared memory of blocks, if all have room there and none waits for calls."""
+        needed = 8 + sum(bytes_inside(one, self.layouts[one.name]) for one in self.plan.plastic)
+        alone = self.partition.gpus == 1 and not self.text.flags["DEFERRED"]
+        inside = alone and room.table > 0 and needed <= room.left
+        self.block_bytes = needed if inside else 0
+        self.text = replace(self.text, inside=inside)
+
     @property
     def entries(self) -> int:
         """How many synapses there are, on all GPUs."""
@@ -134,7 +145,8 @@ class Plastic:
     def placement(self) -> str:
         """What memory they take, in words."""
         size = short(self._bytes_of_all / max(1, self.entries), 3)
-        return f"plastic synapses in memory, {in_bytes(self._bytes_of_all)}, {size} bytes a plastic synapse"
+        where = "shared memory" if self.block_bytes else "memory"
+        return f"plastic synapses in {where}, {in_bytes(self._bytes_of_all)}, {size} bytes a plastic synapse"
 
     def set(self, projection: str, param: str, value: Array) -> None:
         """Replace a parameter of the rules of a projection."""

@@ -8,7 +8,7 @@
 
 struct alignas(16) Later {  // of a warp: some synapses, in pieces that have a source each
     float w[ROOM_LATER];
-    u32 queue[ROOM_LATER];  // of calls: events of the target : 8, the next one of them : 8, synapse : 8
+    u32 queue[ROOM_LATER];  // of calls: target : 16, the next one of its events : 8, synapse : 8
     u64 shift[PIECES];  // from the number of a synapse here to that in the memory of all
     u32 source[PIECES];
 };
@@ -51,16 +51,16 @@ BE u32 since(u32 last) { return (int)(last - plastic_desk.since) < 0 ? plastic_d
 // How many of the events of a target are not treated, from a step on: `newest` are the steps of the last three, and how many
 // there are in the list.
 BE u32 pending(const uint4& newest, u32 begin, const u32* steps) {
-    u32 n = ((int)(newest.x - begin) >= 0) + ((int)(newest.y - begin) >= 0) + ((int)(newest.z - begin) >= 0);
+    u32 n = 3 + ((int)(newest.x - begin) >> 31) + ((int)(newest.y - begin) >> 31) + ((int)(newest.z - begin) >> 31);
     if (n == 3)
         while (n < newest.w && (int)(steps[newest.w - 1 - n] - begin) >= 0) ++n;
     return n;
 }
 
-// The step of an event of a target; it is seldom not among the last three.
-BE u32 step_of(const uint4& newest, const u32* steps, u32 event) {
-    const u32 later = newest.w - event;
-    return later == 1 ? newest.x : later == 2 ? newest.y : later == 3 ? newest.z : steps[event];
+// The step of an event of a target; it is seldom not among the last three, which come together.
+BE u32 step_of(uint4 newest, const u32* steps, u32 event) {
+    const u32 later = newest.w - event, one_of_three = later == 1 ? newest.x : later == 2 ? newest.y : newest.z;
+    return USUALLY(later <= 3) ? one_of_three : steps[event];
 }
 
 // Keep an event of a target. The launch ends before the list of any target is full.

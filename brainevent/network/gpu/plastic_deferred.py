@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["deferred_texts", "is_deferred", "kept_bytes", "piece_lines", "sampled_text"]
 
 _INDEX = 4  # bytes of a synapse in the second index, at least
+_PLACES = 2**16  # targets of a block, of which 16 bits of a call say which one
 _LEAST_ROW = 32  # synapses of a source in a block, on average: less leave most lanes of a warp idle
 _SAMPLED = "const Net& net, u64 e, u32 state, u32 block"
 
@@ -38,6 +39,8 @@ def is_deferred(plastic: PlasticPlan, partition: Partition) -> bool:
         return False
     reads_target = any(name.text.startswith("post_") for name in rules.on_post[0][1].form.inputs)
     long = plastic.entries >= _LEAST_ROW * plastic.sizes[0] * partition.blocks
+    if -(-plastic.sizes[1] // partition.blocks) > _PLACES:
+        return False
     return not reads_target and long and kept_bytes(plastic, partition) <= _INDEX * plastic.entries
 
 
@@ -48,11 +51,11 @@ def deferred_texts(writer: Writer) -> list[str]:
 
 
 def sampled_text(writers: Sequence[Writer]) -> str:
-    """Return `sampled`: the value of a synapse, of which calls may be deferred."""
+    """Return `sampled`: the value of a synapse, of which calls may be deferred, or which is in shared memory."""
     lines = [
-        f"    if (of.projection == {one.number}) return sampled{one.number}(net, synapse, of.state, block);"
+        f"    if ({'' if one.deferred else 'INSIDE && '}of.projection == {one.number}) "
+        f"return {'sampled' if one.deferred else 'found'}{one.number}(net, synapse, of.state, block);"
         for one in writers
-        if one.deferred
     ]
     head = "BE u32 sampled(const Net& net, const SynapseSample& of, u64 synapse, u32 block) {"
     return "\n".join([head, *lines, "    return of.values[synapse];", "}", ""])
@@ -100,8 +103,18 @@ def _catch_up(writer: Writer, rule: TracedSynapseRule) -> str:
     """Return `catch_up`: a warp calls the rule for synapses of some sources.
 
     Those with most events would keep the other lanes waiting; so lanes take calls from a queue, one after another.
+    Where few spikes arrive, and each lane has one synapse, it makes all calls of that: that takes less time.
     """
     body = [
+        "if (pieces.n <= 32) {",
+        "    LANES_DO",
+        "        if (const u32 j = lane; j < pieces.n) {",
+        *(f"            {line}" for line in _all_calls(writer, rule)),
+        "        }",
+        "    LANES_END",
+        "    LANES_MEET;",
+        "    return;",
+        "}",
         "OfLane<u32> has, calls;",
         "u32 begin = 0, end = 0;",
         *_collected(writer),
@@ -114,7 +127,7 @@ def _catch_up(writer: Writer, rule: TracedSynapseRule) -> str:
         "            const u32 call = later.queue[(begin + lane) % ROOM_LATER], j = call & 0xFF;",
         *(f"            {line}" for line in _call(writer, rule)),
         "            calls[lane] = call + 0x100;",
-        "            has[lane] = (calls[lane] >> 8 & 0xFF) < call >> 16;",
+        "            has[lane] = (calls[lane] >> 8 & 0xFF) < last_events.w;",
         "        }",
         "    LANES_END",
         "    LANES_MEET;",
@@ -122,7 +135,7 @@ def _catch_up(writer: Writer, rule: TracedSynapseRule) -> str:
         "    end = queue_calls(later, has, calls, end);",
         "}",
     ]
-    return writer.function("catch_up", "const Net& net, Later& later, const Pieces& pieces, u32 block", body)
+    return writer.function("catch_up", "const Net& net, Later& later, const Pieces& pieces, u32 block", body, pins=True)
 
 
 def _collected(writer: Writer) -> list[str]:
@@ -153,7 +166,7 @@ def _collected(writer: Writer) -> list[str]:
         "                const uint4 last = newest[there];",
         "                const u32 some = pending(last, since(last_pre[at]), steps + (u64)there * HISTORY);",
         "                later.w[j] = weight[k][lane];",
-        "                calls[lane] = last.w << 16 | (last.w - some) << 8 | j;",
+        "                calls[lane] = own << 16 | (last.w - some) << 8 | j;",
         "                has[lane] = some != 0;",
         "            }",
         "        LANES_END",
@@ -163,14 +176,45 @@ def _collected(writer: Writer) -> list[str]:
     ]
 
 
+def _all_calls(writer: Writer, rule: TracedSynapseRule) -> list[str]:
+    """Return lines that make all calls of synapse j."""
+    return [
+        *piece_lines(writer),
+        f"const u32 own = fixed(targets + e), there = {writer.at_post('own')};",
+        *_made(writer, rule),
+        "later.w[j] = now_w;",
+        *(f"s_{name}[e] = now_{name};" for name in writer.rules.states),
+    ]
+
+
+def _made(writer: Writer, rule: TracedSynapseRule) -> list[str]:
+    """Return lines that define the weight and the states of synapse e after all calls, given its source and target."""
+    own = {"w": "now_w"} | {f"s_{name}": f"now_{name}" for name in writer.rules.states}
+    return [
+        "float now_w = weights[e];",
+        *(f"float now_{name} = s_{name}[e];" for name in writer.rules.states),
+        *_kept(writer, rule),
+        "const uint4 last_events = newest[there];",
+        "const u32* const listed = steps + (u64)there * HISTORY;",
+        "NOT_UNROLLED",
+        "for (u32 k = last_events.w - pending(last_events, since(last), listed); k < last_events.w; ++k) {",
+        "    const u32 then = step_of(last_events, listed, k);",
+        "    const float w = now_w;",
+        *(f"    const float x_s_{name} = now_{name};" for name in writer.rules.states),
+        *(f"    {line}" for line in _called(writer, rule, own)),
+        "}",
+    ]
+
+
 def _call(writer: Writer, rule: TracedSynapseRule) -> list[str]:
     """Return lines that make a call from the queue."""
     own = {"w": "later.w[j]"} | {f"s_{name}": f"s_{name}[e]" for name in writer.rules.states}
     return [
         *piece_lines(writer),
-        f"const u32 own = fixed(targets + e), there = {writer.at_post('own')};",
+        f"const u32 own = call >> 16, there = {writer.at_post('own')};",
         *_kept(writer, rule),
-        "const u32 then = step_of(newest[there], steps + (u64)there * HISTORY, call >> 8 & 0xFF);",
+        "const uint4 last_events = newest[there];",
+        "const u32 then = step_of(last_events, steps + (u64)there * HISTORY, call >> 8 & 0xFF);",
         "const float w = later.w[j];",
         *(f"const float x_s_{name} = s_{name}[e];" for name in writer.rules.states),
         *_called(writer, rule, own),
@@ -238,22 +282,11 @@ def _ask_for_rows(writer: Writer) -> str:
 
 def _sampled(writer: Writer, rule: TracedSynapseRule) -> str:
     """Return `sampled`: weight or state of a synapse, after calls that stay deferred."""
-    own = {"w": "now_w"} | {f"s_{name}": f"now_{name}" for name in writer.rules.states}
     states = [f"state == {k + 1} ? now_{name} : " for k, name in enumerate(writer.rules.states)]
     body = [
         "const u32 source = source_of(starts, sources, (u32)(e - base)), own = fixed(targets + e);",
         f"const u32 there = {writer.at_post('own')}, at = {writer.at_pre('source')};",
-        *_kept(writer, rule),
-        "const uint4 last_events = newest[there];",
-        "const u32 some = pending(last_events, since(last), steps + (u64)there * HISTORY);",
-        "float now_w = weights[e];",
-        *(f"float now_{name} = s_{name}[e];" for name in writer.rules.states),
-        "for (u32 k = last_events.w - some; k < last_events.w; ++k) {",
-        "    const u32 then = steps[(u64)there * HISTORY + k];",
-        "    const float w = now_w;",
-        *(f"    const float x_s_{name} = now_{name};" for name in writer.rules.states),
-        *(f"    {line}" for line in _called(writer, rule, own)),
-        "}",
+        *_made(writer, rule),
         f"return __float_as_uint({''.join(states)}now_w);",
     ]
     return writer.function("sampled", _SAMPLED, body, kind="u32")

@@ -64,7 +64,7 @@ def _asked(of: Writer) -> list[str]:
     lines = [f"ask_for_all({name} + base + begin, end - begin);" for name in arrays]
     traces = [f"ask_for(pre_{one.name} + {at});" for one in of.rules.pre]
     traces += [f"ask_for(last_pre + {at});"] if traces else []
-    return ["if (!EARLY) return;", *lines, *traces]
+    return ["if (!EARLY || INSIDE) return;", *lines, *traces]
 
 
 def _walk(of: Writer) -> str:
@@ -122,7 +122,7 @@ def _act(of: Writer) -> str:
         each += of.called("on_pre", rule)
     each = [*(of.loaded() if rule else of.loaded()[:1]), *TARGET, *each]
     body = _in_pieces(of, [*fixed, *each]) if of.deferred else _by_spike(of, fixed, each)
-    return of.function("act", SYNAPSES, body)
+    return of.function("act", SYNAPSES, body, pins=of.deferred)
 
 
 def _by_spike(of: Writer, fixed: Sequence[str], each: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from ..plan.plan import Plan
 from ..plan.plastic import VALUE
 from .plastic_deferred import deferred_texts, sampled_text
 from .plastic_events import called_at_once, lists_of_target, takes_events, texts_of_events
+from .plastic_inside import texts_of_inside
 from .plastic_layout import PlasticLayout
 from .plastic_spikes import SETTLED, SYNAPSES, arrives_with, gather, reads_traces, texts_of_spikes
 from .plastic_words import PlasticWords
@@ -42,6 +43,7 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     texts = [text for one in writers if one.deferred for text in deferred_texts(one)]
     texts += [text for one in writers for text in (*texts_of_spikes(one), *texts_of_events(one))]
     texts += [gather(writers[first], together) for first, together in beside.items()]
+    texts += texts_of_inside(writers)
     texts += [_by_projection(writers, "act", SYNAPSES), _by_projection(writers, "settle", SETTLED)]
     behind = 0 if watched else _behind(plan)
     texts += _of_launch(writers) + _of_step(writers, [writers[first] for first in beside], behind)

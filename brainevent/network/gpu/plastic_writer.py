@@ -80,6 +80,13 @@ class Writer:
             found["values"] = self._kept("values", VALUE)
         return found
 
+    @property
+    def _pinned(self) -> set[str]:
+        """Return the names of arrays that are read for each synapse."""
+        traces = {f"{side}_{one.name}" for side in ("pre", "post") for one in getattr(self.rules, side)}
+        carried = {f"pre_{name}" for name, _ in self.rules.carried}
+        return {"weights", "targets", "newest", "last_pre", "last_post"} | traces | carried
+
     def _kept(self, name: str, number: str) -> str:
         """Return the line that defines what travels with spikes: a state, or the value."""
         return (
@@ -95,12 +102,17 @@ class Writer:
         """How many lines of the second index a target has: what follows its number, if these are several."""
         return " * rows" if self.many and not self.axon else ""
 
-    def function(self, name: str, parameters: str, body: Sequence[str], kind: str = "void") -> str:
-        """Return a function of this projection, with the names that its body uses."""
+    def function(
+        self, name: str, parameters: str, body: Sequence[str], kind: str = "void", *, pins: bool = False
+    ) -> str:
+        """Return a function of this projection, with the names that its body uses.
+
+        If it `pins`, addresses of arrays that it reads for each synapse stay in registers.
+        """
         words, defined = set(_WORDS.findall("\n".join(body))), []
         for key, line in reversed(self._known.items()):
             if key in words:
-                defined.append(line)
+                defined.append(_pinned(key, line) if pins and key in self._pinned else line)
                 words |= {*_WORDS.findall(line)}
         lines = [*reversed(defined), *body]
         head = f"BE {kind} {name}{self.number}({parameters}) {{"
@@ -189,3 +201,11 @@ class Writer:
             new = f"be_spiked({key}[{at}], last_{side}[{at}], t, rate_{key}, add_{key})"
             lines.append(f"{key}[{at}] = {f'add_{key}' if one.nearest else new};")
         return [*lines, f"last_{side}[{at}] = t;"] if lines else []
+
+
+def _pinned(name: str, line: str) -> str:
+    """Return the definition of an array whose address stays in registers.
+
+    The compiler would add where a block begins to the index of each element, in 64 bits.
+    """
+    return line.replace(f"* const {name} =", f"* {name} =") + f" pin({name});"

@@ -23,7 +23,7 @@ from .arrays import NeuronPlaces, Tables, words_of
 from .device import Device, Memory
 from .partition import Partition
 from .recording import flags_of
-from .shape import Shape
+from .shape import Shape, in_program
 from .structs import SAMPLE, SHOWN, filled, piece_dtype
 from .text import kinds_of, other_text, step_text
 
@@ -57,17 +57,22 @@ class Resident:
         slots: int,
         memories: Mapping[str, Memory],
     ):
-        self.device, self.plan, self.partition, self.shape, self.net = device, plan, partition, shape, net.copy()
+        self.device, self.plan, self.partition, self.net = device, plan, partition, net.copy()
+        self.shape = in_program(shape)
         self.rows: Mapping[str, Array] = {}
+        self.moved: Mapping[str, int] = {}  # by name of an array: how many bytes before it its address in `net` is
+        self.own: frozenset[str] = frozenset()  # arrays that lie in memory of the network, not in that of a program
+        self.blocks = partition.blocks  # of a launch
         params = {p.name: dict(p.params) for p in plan.populations}
         kinds, numbers, self.kinds = kinds_of(plan, params)
         self.tables = Tables(device, plan, partition, kinds, numbers)
         self.tables.fill(params, self.kinds)
-        self.places = NeuronPlaces(plan, partition, slots, words_of(kinds), jnp)
+        self.places = NeuronPlaces(plan, partition.whole, slots, words_of(kinds), jnp)
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
         self._text = step_text(kinds, structure, device.words)
         self.run = device.code(self._text, "run")
-        self.fill = device.code(other_text(("fill.cu",), _PIECE, device.words), "fill")
+        self._fill_text = other_text(("fill.cu",), _PIECE, device.words)
+        self.fill = device.code(self._fill_text, "fill")
         self.memories = memories
         self.others: dict[int, Resident] = {}  # for several networks side by side, by how many blocks each has
 
@@ -157,7 +162,7 @@ class Call:
             *self._filled("samples", *self._of_each(samples, at_samples)),
         ]
         net, at_net = self._net(common)
-        chunk = steps_of_launch(self.resident.plan, self.resident.partition.blocks)
+        chunk = self._chunk
         turns = [(turn, min(chunk, self.steps - turn)) for turn in range(0, self.steps, chunk)]
         if self.elements is None:
             launches += [self._run(net, *turn, at_net, on_host) for turn in turns]
@@ -167,6 +172,11 @@ class Call:
         zeroed = tuple((numbers[name], 4 * int(np.prod(self.outs[name].shape))) for name in self.zeroed)
         buffers = len(self.operands) + len(self.outs)
         return LaunchPlan("network", buffers, tuple(launches), zeroed, in_graphs=False, host=on_host)
+
+    @property
+    def _chunk(self) -> int:
+        """How many steps one launch runs."""
+        return steps_of_launch(self.resident.plan, self.resident.partition.blocks)
 
     def _of_each(self, table: Any, slots: Sequence[Slot]) -> tuple[Any, list[Slot]]:
         """Return a table of all elements, and where addresses go in it, given those of one."""
@@ -236,13 +246,17 @@ class Call:
         net["plain"] = not self.inputs and not self.wanted.samples
         net["samples"], net["nanoseconds"], net["clocks"], net["spikes"] = len(self.wanted.samples), 0, 0, 0
         at = _offsets(net.dtype)
-        slots = [self.slot(name, at(name)) for name in ("begin", "scalars", "arrays", "states", "ring", "ends")]
-        slots += [self.slot(name, at(name), alignment=16) for name in ("packets", "list", *resident.rows)]
+        moved, exchanged = resident.moved, [name for name in ("shown", "met") if resident.plan.couplings]
+        alignments: dict[str, int] = dict.fromkeys(("begin", "scalars", "arrays", "states", "ring", "ends"), 1)
+        alignments |= dict.fromkeys(("packets", "list", *resident.rows), 16)
+        alignments |= dict.fromkeys(("counts", *exchanged), 1)
+        slots = [
+            self.slot(name, at(name), shift=-moved.get(name, 0), alignment=1 if name in moved else alignment)
+            for name, alignment in alignments.items()
+            if name not in resident.own
+        ]
         slots += [self.slot("populations", at("population"), alignment=8)]
         slots += [self.slot("samples", at("sample"), alignment=8)]
-        slots += [
-            self.slot(name, at(name)) for name in ("counts", *(("shown", "met") if resident.plan.couplings else ()))
-        ]
         fields = {int(offset): name for name, (_, offset) in net.dtype.fields.items()}
         for slot in slots:
             net[fields[slot.byte]] = 0  # equal plans are one program
@@ -265,7 +279,7 @@ class Call:
 
     def _run(self, net: Any, turn: int, steps: int, slots: Sequence[Slot], on_host: bool) -> Launch:
         net["turn"] = turn
-        return self._launch(self.resident.partition.blocks, net, turn, steps, slots, on_host)
+        return self._launch(self.resident.blocks, net, turn, steps, slots, on_host)
 
     def _launch(self, blocks: int, first: Any, turn: int, steps: int, slots: Sequence[Slot], on_host: bool) -> Launch:
         """Return a launch of the kernel, given its first parameter."""

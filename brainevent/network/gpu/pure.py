@@ -23,7 +23,7 @@ from .program import Call, Resident, called
 from .shape import list_words
 from .structs import SAMPLE
 
-__all__ = ["simulated"]
+__all__ = ["Arguments", "Results", "columns_of", "operands_of", "outs_of", "results_of", "simulated", "widths_of"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
@@ -97,13 +97,13 @@ def _many(
 
 def _one(resident: Resident, steps: int, wanted: Wanted, arguments: Arguments) -> Results:
     """Return the results of one network alone."""
-    operands, columns = _operands(resident, arguments), _columns(resident, wanted)
+    operands, columns = operands_of(resident, arguments), columns_of(resident, wanted)
     operands |= dict(resident.rows)
     if columns:
         operands["columns"] = np.stack([table for table, *_ in columns.values()])
-    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, operands)
-    found = called(Call(resident, steps, wanted, _widths(arguments), operands, outs, zeroed))
-    return _results(resident, steps, wanted, arguments[0], found)
+    outs, zeroed = outs_of(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, operands)
+    found = called(Call(resident, steps, wanted, widths_of(arguments), operands, outs, zeroed))
+    return results_of(resident, steps, wanted, arguments[0], found)
 
 
 def _beside(
@@ -111,24 +111,26 @@ def _beside(
 ) -> Results:
     """Return the results of several networks side by side."""
     axes = jax.tree.map(lambda x: 0 if x else None, mapped)
-    one = jax.eval_shape(lambda k: _operands(resident, _element(arguments, mapped, k)), 0)
-    each = jax.vmap(lambda x: _operands(resident, x), (axes,), axis_size=size)(arguments)
-    shared = _operands(resident, _element(arguments, mapped, 0))
+    one = jax.eval_shape(lambda k: operands_of(resident, _element(arguments, mapped, k)), 0)
+    each = jax.vmap(lambda x: operands_of(resident, x), (axes,), axis_size=size)(arguments)
+    shared = operands_of(resident, _element(arguments, mapped, 0))
     several = {"begin", "states", "ring"} | {f"input {name}" for name, own in mapped[2].items() if own}
     several |= {"scalars", "arrays"} if any(jax.tree.leaves(mapped[1])) else set()
     operands = {name: each[name] if name in several else shared[name] for name in each}
-    columns = _columns(resident, wanted)
+    columns = columns_of(resident, wanted)
     operands |= dict(resident.rows)
     if columns:
         operands["columns"] = np.stack([table for table, *_ in columns.values()])
-    outs, zeroed = _outs(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, one)
+    outs, zeroed = outs_of(resident, steps, wanted, {label: width for label, (*_, width) in columns.items()}, one)
     outs = {name: ShapedArray((size, *out.shape), out.dtype) for name, out in outs.items()}
     outs["nets"] = ShapedArray((size, resident.net.nbytes // 4), jnp.dtype(np.uint32))
     strides = {name: 4 * math.prod(x.shape[1:]) for name, x in outs.items()}
     strides |= {name: 4 * math.prod(jnp.shape(operands[name])[1:]) for name in several}
     widths = {_place(name): one[f"input {name}"].shape[-1] for name in arguments[2]}
     found = called(Call(resident, steps, wanted, widths, operands, outs, zeroed, size, strides))
-    after = jax.vmap(lambda state, found: _results(resident, steps, wanted, state, found), (axes[0], 0), axis_size=size)
+    after = jax.vmap(
+        lambda state, found: results_of(resident, steps, wanted, state, found), (axes[0], 0), axis_size=size
+    )
     results: Results = after(arguments[0], found)
     return results
 
@@ -139,19 +141,20 @@ def _element(arguments: Arguments, mapped: Arguments, k: Any) -> Arguments:
     return found
 
 
-def _columns(resident: Resident, wanted: Wanted) -> dict[str, Any]:
+def columns_of(resident: Resident, wanted: Wanted) -> dict[str, Any]:
+    """Return the columns of each sample, by its label: see `Partition.columns`."""
     return {
-        label: resident.partition.columns(s.population, resident.plan.population(s.population).size, s.neurons)
+        label: resident.partition.whole.columns(s.population, resident.plan.population(s.population).size, s.neurons)
         for label, s in wanted.samples.items()
     }
 
 
-def _widths(arguments: Arguments) -> dict[tuple[str, str], int]:
+def widths_of(arguments: Arguments) -> dict[tuple[str, str], int]:
     """Return how many numbers a step of each input has."""
     return {_place(name): array.shape[1] for name, array in arguments[2].items()}
 
 
-def _operands(resident: Resident, arguments: Arguments) -> dict[str, Array]:
+def operands_of(resident: Resident, arguments: Arguments) -> dict[str, Array]:
     """Return what a call of one network is given, by name."""
     state, own, given = arguments
     in_order = {p.name: {key: own[p.name][key] for key in p.params} for p in resident.plan.populations}  # JAX sorts
@@ -166,7 +169,7 @@ def _operands(resident: Resident, arguments: Arguments) -> dict[str, Array]:
     }
 
 
-def _results(
+def results_of(
     resident: Resident, steps: int, wanted: Wanted, state: NetworkState, found: Mapping[str, Array]
 ) -> Results:
     """Return the state after some steps from a state, and what was recorded, of one network."""
@@ -185,7 +188,7 @@ def _place(name: str) -> tuple[str, str]:
     return population, receptor
 
 
-def _outs(
+def outs_of(
     resident: Resident, steps: int, wanted: Wanted, widths: Mapping[str, int], operands: Mapping[str, Array]
 ) -> tuple[dict[str, ShapedArray], tuple[str, ...]]:
     """Return the types of results and temporary arrays, and those that begin as zeros."""
@@ -205,7 +208,7 @@ def _outs(
         "populations": resident.tables.nbytes // 4,
         "samples": len(wanted.samples) * SAMPLE.itemsize // 4,
         "list": list_words(resident.shape, blocks, int(net["list_size"])),
-        "ends": 4 * blocks,
+        "ends": 4 * resident.partition.here,
     }
     if plan.couplings:
         zeroed["met"] = (blocks,), np.uint32
@@ -216,8 +219,9 @@ def _outs(
         **{name: ((words,), np.uint32) for name, words in tables.items()},
         **zeroed,
     }
+    outs = {name: out for name, out in outs.items() if name not in resident.own}
     types = {name: ShapedArray(shape, jnp.dtype(dtype)) for name, (shape, dtype) in outs.items()}
-    return types, tuple(name for name, (shape, _) in zeroed.items() if math.prod(shape))
+    return types, tuple(name for name, (shape, _) in zeroed.items() if math.prod(shape) and name in outs)
 
 
 def _recorded(resident: Resident, steps: int, wanted: Wanted, found: Mapping[str, Array]) -> dict[str, Array]:

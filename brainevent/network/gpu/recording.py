@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,12 +98,13 @@ class Recording:
             self.spikes.take(self.listings, step, steps, room)
         self._taken += steps
 
-    def recorded(self, steps: int) -> Recorded:
-        """Return what was recorded in the given number of steps."""
+    def recorded(self, steps: int, counting: Sequence[Recording] | None = None) -> Recorded:
+        """Return what was recorded in the given number of steps, with the numbers of spikes of some recordings.
+
+        These are of the same run on several GPUs, by default this one alone; of none, there are no numbers.
+        """
         spikes = {name: listing.whole for name, listing in self.listings.items()}
-        all_counts = self._counted
-        self.counts.fill(all_counts)
-        counts = {name: all_counts[self._slots(name)] for name in self.wanted.counts}
+        counts = self._counts((self,) if counting is None else counting)
         for name, memory in self.rates.items():
             memory.fill(self._whole[name])
         rates = {name: rate[:steps] for name, rate in self._whole.items()}
@@ -113,8 +114,22 @@ class Recording:
         }
         return Recorded(self.first, steps, spikes, counts, rates, samples, self.full)
 
+    def _counts(self, recordings: Sequence[Recording]) -> dict[str, Array]:
+        """Return the numbers of spikes by population; each recording has those of its own blocks."""
+        if not recordings or not self.wanted.counts:
+            return {}
+        for one in recordings:
+            begin, end = (
+                k * self.partition.per for k in (one.partition.first, one.partition.first + one.partition.here)
+            )
+            one.counts.fill(self._counted[begin:end], 4 * begin)
+        return {name: self._counted[self._slots(name)] for name in self.wanted.counts}
+
     def _slots(self, name: str) -> Array:
-        return self.partition.slots(name, self.plan.population(name).size)
+        kept = self.partition.kept_slots
+        if name not in kept:
+            kept[name] = self.partition.slots(name, self.plan.population(name).size)
+        return kept[name]
 
     def _sample(self, sample: Sample) -> tuple[Any, Memory, Memory, Array, int, int]:
         """Return table, results, columns by place, the column of each chosen neuron, numbers of rows and columns."""

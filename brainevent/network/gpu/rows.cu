@@ -98,6 +98,12 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
 #several // The block of a target among those of this GPU, if it is one of them.
 #several BE u32 block_of(const Given& of, u32 target) { return target % of.owners - of.first; }
 #several BE bool is_here(const Given& of, u32 target) { return block_of(of, target) < of.here; }
+// The numbers of neurons of a projection, among those of all populations.
+#one BE u32 source_number(const Given& of, u32 k) { return of.source_begin + k; }
+#one BE u32 target_number(const Given& of, u32 k) { return of.target_begin + k; }
+#several BE u32 source_number(const Given& of, u32 k) { return of.source_numbers ? of.source_numbers[k] : of.source_begin + k; }
+#several BE u32 target_number(const Given& of, u32 k) { return of.target_numbers ? of.target_numbers[k] : of.target_begin + k; }
+
 // Count one more synapse of a source that ends in a block; return how many there were.
 BE u32 count_synapse(const Given& of, const Rows& to, u32 source, u32 target) {
     #one return add_for_all(to.used + (u64)source * of.blocks + target % of.blocks, 1u);
@@ -109,6 +115,7 @@ BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int
     const u32 at = count_synapse(of, to, source, target);
     #one const u32 cell = of.reach + target / of.owners + target % of.owners * of.share;
     #several const u32 cell = of.reach + target / of.owners + block_of(of, target) * of.share;
+    #several if (!is_here(of, source)) delay -= of.extra;
     const u32 word = cell << of.cell_shift | delay << of.delay_shift;
     const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
     #one u32* const row = place_of(of, to, source, target % of.blocks, at, entry);
@@ -133,7 +140,7 @@ BE void put_key(const Given& of, const Rows& to, u32 source, u32 target, u32 del
 
 // Count a synapse or, where there is an array for them, put it or its key into its row.
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
-    const u32 target = of.target_begin + read_unsigned(of.targets, of.target_bytes, k);
+    const u32 target = target_number(of, read_unsigned(of.targets, of.target_bytes, k));
     #several if (!is_here(of, target)) return;
     if (!to.synapses && !to.keys) {
         count_synapse(of, to, source, target);
@@ -154,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) place_rows(const Given of,
     for (u32 source = blockIdx.x; source < of.sources; source += gridDim.x) {
         THREADS_DO
             for (u64 k = of.starts[source] + tid; k < of.starts[source + 1]; k += THREADS)
-                place(of, to, of.source_begin + source, k);
+                place(of, to, source_number(of, source), k);
         EACH_THREAD_END
     }
 }

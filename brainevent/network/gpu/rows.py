@@ -82,7 +82,8 @@ class DeviceRows:
 
     `rows` are what packets carry, by source neuron: where padded rows lie, else the place of the neuron. `starts` and
     `bases` say where other rows lie; of rows in slots, `starts` are the slots. `block_words` is how many words a block
-    has at most, if rows are short.
+    has at most, if rows are short. If padded rows lie elsewhere on each of several GPUs, these send each other numbers
+    of neurons: `number_of` has them by the place of a row, and `row_of` has the rows of this GPU by number.
     """
 
     layout: int
@@ -93,11 +94,14 @@ class DeviceRows:
     bases: Memory | None = None
     start_bytes: int = 4
     block_words: int = 0
+    number_of: Memory | None = None
+    row_of: Memory | None = None
 
     @property
     def memories(self) -> dict[str, Memory]:
         """What lies on the device, by its name in the texts of kernels."""
         found = {"synapses": self.synapses, "starts": self.starts, "bases": self.bases}
+        found |= {"number_of": self.number_of, "row_of": self.row_of}
         return {name: memory for name, memory in found.items() if memory is not None}
 
     @property
@@ -144,12 +148,16 @@ Gather = Callable[[Any], list[Any]]  # from the value of this GPU to those of al
 
 @dataclass(frozen=True, eq=False)
 class _Measured:
-    """What all rows take: words, quads of words, words that slots do not hold; and the widest row of each source."""
+    """What all rows take: words, quads of words, words that slots do not hold; and the widest row of each source.
+
+    `here` are the widest rows on this GPU.
+    """
 
     words: int
     quads: int
     outside: int
     widths: Array
+    here: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +192,7 @@ class _Sorter:
     given: Sequence[_Projection]
     used: Memory
     of_all: Gather = alone
+    apart: bool = False  # padded rows lie elsewhere on each GPU
 
     @functools.cached_property
     def kernels(self) -> Kernels:
@@ -219,9 +228,10 @@ class _Sorter:
         totals = cleared(self.device, 24, "sizes of rows")
         laid = self.laid(COMPACT, widths=widths.address, totals=totals.address)
         self.launch("measure_rows", -(-sources // _THREADS), laid)
-        found = self.of_all((totals.download(np.uint64, 3), widths.download(np.uint32, sources)))
+        here = widths.download(np.uint32, sources)
+        found = self.of_all((totals.download(np.uint64, 3), here))
         words, quads, outside = (sum(int(sizes[k]) for sizes, _ in found) for k in range(3))
-        return _Measured(words, quads, outside, np.maximum.reduce([own for _, own in found]))
+        return _Measured(words, quads, outside, np.maximum.reduce([own for _, own in found]), here)
 
     def ends(self, layout: int, starts: int = 0, start_bytes: int = 4) -> Array:
         """Return how much the rows of each block take, and write where they lie."""
@@ -232,35 +242,45 @@ class _Sorter:
         return ends.download(np.uint64, blocks)
 
 
-def place_synapses(device: Device, plan: Plan, partition: Partition, room: int, of_all: Gather = alone) -> DeviceRows:
+def place_synapses(
+    device: Device, plan: Plan, partition: Partition, room: int, of_all: Gather = alone, *, apart: bool = False
+) -> DeviceRows:
     """Sort the synapses of a plan into rows; a block holds up to the given number of bytes of them in shared memory.
 
-    Of several GPUs, each does this at the same time: `of_all` returns the values that each of them passes.
+    Of several GPUs, each does this at the same time: `of_all` returns the values that each of them passes. With
+    `apart`, they send each other numbers of neurons, so padded rows may lie elsewhere on each.
     """
     entry = entry_of(plan, partition)
     parts = any(map(needs_tables, plan.synapses.sources))
     drawing = Drawing(device, several=partition.gpus > 1, parts=parts)
-    given = []
+    given, numbers_of = [], _numbers_of(device, plan, partition)
     for place, (about, source) in enumerate(zip(plan.projections, plan.synapses.sources, strict=True)):
         shared = _shared(plan, partition, entry, about)
+        if numbers_of:
+            shared["source_numbers"] = numbers_of[about.source].address
+            shared["target_numbers"] = numbers_of[about.target].address
         if about.entries and isinstance(source, Description):
             drawn = drawing.rows(source)
             shared["weight"], shared["delay"] = drawn.weight, drawn.delay
             shared["source_begin"] += drawn.begins[0]
             shared["target_begin"] += drawn.begins[1]
+            if numbers_of:
+                shared["source_numbers"] += 4 * drawn.begins[0]
+                shared["target_numbers"] += 4 * drawn.begins[1]
             given.append(_Projection(shared, drawn=drawn))
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.row_blocks, "numbers of synapses by neuron and block")
-    sorter = _Sorter(device, partition, entry, given, used, of_all)
+    sorter = _Sorter(device, partition, entry, given, used, of_all, apart)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
-    places = {name: memory.address for name, memory in rows.memories.items()}
+    named = ("synapses", "starts", "bases")
+    places = {name: memory.address for name, memory in rows.memories.items() if name in named}
     sorter.place(
         COMPACT if partition.pushed else rows.layout, rows=numbers.address, start_bytes=rows.start_bytes, **places
     )
-    return rows
+    return replace(rows, row_of=numbers) if rows.number_of else rows
 
 
 def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
@@ -273,6 +293,8 @@ def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
     padding, least = (_MOST_PADDING, 2 * LONG_ROW) if partition.gpus == 1 else (_MOST_AMONG, LONG_ROW)
     if partition.pushed:
         return replace(_with_starts(sorter, COMPACT, _places(partition, found), sorter.ends(COMPACT)), layout=PUSHED)
+    if sorter.apart and (padded_here := _padded_apart(sorter, found, padding)):
+        return padded_here
     count = partition.sources * partition.blocks
     widths = -(-found.widths.astype(np.int64) * entry.words // 8)
     padded, compact = 32 * int(widths.sum()) * partition.blocks, 16 * found.quads + 4 * count
@@ -292,6 +314,30 @@ def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
     if not inside and entry.in_slot and 8 * count + 4 * found.outside <= _SLOT_BYTES * found.words:
         return _with_starts(sorter, SLOTS, rows, sorter.ends(SLOTS), 8)
     return _with_starts(sorter, SHORT, rows, ends, start_bytes, most)
+
+
+def _padded_apart(sorter: _Sorter, found: _Measured, padding: float) -> DeviceRows | None:
+    """Return padded rows that are as wide as those of this GPU; None if they do not suit all GPUs.
+
+    A neuron of this GPU whose synapses are on others has a row here, too: it is sent by the place of that.
+    """
+    partition, device, entry = sorter.partition, sorter.device, sorter.entry
+    is_here = np.arange(partition.sources) % partition.blocks // partition.here == partition.first // partition.here
+    widths = np.maximum(is_here & (found.widths > 0), -(-found.here.astype(np.int64) * entry.words // 8))
+    size = int(widths.sum())
+    all_of = sorter.of_all((size, int(widths.max(initial=0)), int((found.here > 0).sum())))
+    fits = all(most < _WIDTHS and own < _BASES for own, most, _ in all_of)
+    padded = 32 * sum(own for own, *_ in all_of) * partition.here
+    mean = found.words / max(1, sum(number for *_, number in all_of) * partition.here)
+    compact = 16 * found.quads + 4 * partition.sources * partition.blocks
+    if not fits or mean < LONG_ROW or padded > padding * compact:
+        return None
+    bases = np.cumsum(widths) - widths
+    rows = np.where(widths > 0, widths << 24 | bases, NOBODY).astype(np.uint32)
+    numbers = np.zeros(max(1, size), np.uint32)
+    numbers[bases[widths > 0]] = np.flatnonzero(widths)
+    synapses = cleared(device, 32 * size * partition.here, _SYNAPSES)
+    return DeviceRows(PADDED, entry, rows, synapses, number_of=held(device, numbers, "numbers of neurons by row"))
 
 
 def _places(partition: Partition, found: _Measured) -> Array:
@@ -318,7 +364,7 @@ def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPla
     several = partition.gpus > 1
     return filled(
         GIVEN_HERE if several else GIVEN,
-        **({"first": partition.first, "here": partition.here} if several else {}),
+        **({"first": partition.first, "here": partition.here, "extra": partition.extra} if several else {}),
         sources=plan.population(about.source).size,
         source_begin=partition.begins[about.source],
         target_begin=partition.begins[about.target],
@@ -332,6 +378,16 @@ def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPla
         reach=partition.reach[list(target.quanta).index(about.receptor)],
         weight_mask=(1 << entry.weight_bits) - 1 if not entry.wide else 0,
     )
+
+
+def _numbers_of(device: Device, plan: Plan, partition: Partition) -> dict[str, Memory]:
+    """Return tables of the numbers of all neurons by population, if they are placed on GPUs; else none."""
+    if partition.placement is None:
+        return {}
+    return {
+        p.name: held(device, np.asarray(partition.numbers(p.name, p.size), np.uint32), f"numbers of {p.name}")
+        for p in plan.populations
+    }
 
 
 def _uploaded(device: Device, shared: Any, plan: Plan, synapses: SynapsePlan) -> _Projection:

@@ -29,7 +29,7 @@ class Run:
         # Their memory is held here: kernels have its address alone.
         self._given = {place: engine._input(steps, place, array) for place, array in inputs.items()}
         if engine._given is not None:
-            engine.arrays.write(engine._given)
+            engine._write(engine._given)
             if engine.plastic:
                 engine.plastic.write(engine._given)
             engine._given = None
@@ -83,6 +83,6 @@ class Run:
         self.turn += ran
         return first, ran, room
 
-    def recorded(self) -> Recorded:
-        """Return what was recorded."""
-        return self.recording.recorded(self.turn)
+    def recorded(self, counting: Sequence[Run] | None = None) -> Recorded:
+        """Return what was recorded, with the numbers of spikes of some runs on several GPUs; by default of this one."""
+        return self.recording.recorded(self.turn, None if counting is None else [run.recording for run in counting])

@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
-from .partition import MOST_THREADS, Partition, partition_of, threads_for
+from .partition import MOST_THREADS, Partition, kept_fours, partition_of, threads_for, threads_in_fours
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
-from .structs import NOBODY, PADDED, SHORT, SLOTS
-from .text import Kind, Structure
+from .structs import COMPACT, NOBODY, PADDED, SHORT, SLOTS
+from .sums import Sums, Wishes, sums_of
+from .text import Kind, Structure, fractions_of
 
 __all__ = [
     "CLUSTER",
     "MOST_BLOCKS",
+    "MOST_LAG",
     "Room",
     "Shape",
     "blocks_beside",
@@ -26,12 +28,14 @@ __all__ = [
     "exchange_structure",
     "has_room",
     "in_cluster",
+    "in_fours",
+    "in_program",
     "list_words",
     "room_of",
     "shape_of",
     "suits_cluster",
 ]
-__all__ += ["pushed"]
+__all__ += ["delivers_at_once", "lag_for", "least_delay", "pushed"]
 
 _APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have groups of 16 and of 18
 _NEURONS = 64  # of a block, where there are enough blocks
@@ -40,9 +44,10 @@ _LINE = 8  # packets
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
-_MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
+MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
 _FAR = 2  # inboxes of another GPU: with one its blocks wait for the same lines, and more stores to it take longer
 _MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if fewer listen to them than to blocks
+_MESSAGES = False  # also where rows lie at one place on all GPUs: packets, which say it, took 3.02 us, messages 3.20
 _LEAST_CARRIERS = 4  # warps that deliver
 _FEW_LISTENERS = 4  # warps, beside which half of the threads of a block suit few neurons
 _PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
@@ -50,8 +55,11 @@ MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
 _OF_ROOM = ("queue", "mine", "in_registers", "ring_in_block", "words_in_block", "reached", "lists", "table")
+_OF_FOURS = ("fours", "kept_fours", "shared_fours")
 _TABLE = 512  # words of the table of plastic synapses, if that is in shared memory
 _OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
+MOST_SHARED_FOURS = 2**10
+_DESK = 16 * 1024  # bytes of a block that pushes, about, besides states
 _MANY = 2**19  # neurons, whose spikes take long to look up
 
 
@@ -61,7 +69,8 @@ class Shape:
 
     `copies` is how many inboxes there are: blocks that read the same lines wait for each other. `packets` is how many
     bytes all inboxes take. `row_words` is how many words of short rows a block has at most, and
-    `values` how many words the values of spikes take, for even and for odd steps.
+    `values` how many words the values of spikes take, for even and for odd steps; `later` is how many words lists of
+    synapses take that are added later.
     """
 
     structure: Structure
@@ -70,6 +79,7 @@ class Shape:
     packets: int
     row_words: int
     values: int = 0
+    later: int = 0
 
 
 def blocks_for(neurons: int, multiprocessors: int, asked: Any = None, *, clustered: bool = False) -> int:
@@ -141,6 +151,21 @@ def pushed(plan: Plan, partition: Partition) -> Partition:
     return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
 
 
+def in_fours(
+    plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], partition: Partition, blocks: int, shared_bytes: int
+) -> Partition:
+    """Share neurons of blocks that push out in fours over threads, if registers have no room for all states."""
+    coupled = plan.couplings or any(population.rule.value for population in plan.populations)
+    if not partition.pushed or coupled or partition.per <= MOST_THREADS or partition.cells_of:
+        return partition
+    threads = threads_in_fours(plan, kinds, blocks, shared_bytes - _DESK)
+    if not threads:
+        return partition
+    found = partition_of(plan, kinds, numbers, blocks, threads, fours=True)
+    found = replace(found, pushed=True, first=partition.first, own=partition.own)
+    return found if found.common and sum(place_bits(plan, found)) <= _WORD else partition
+
+
 @dataclass(frozen=True)
 class Room:
     """Shared memory of a block: what lies there, and how many bytes are left for rows."""
@@ -157,6 +182,10 @@ class Room:
     lists: int  # of events that they need
     table: int  # words of theirs
     of_warp: int = 0  # bytes that each warp needs
+    sums: Sums = field(default=Sums())
+    fours: tuple[int, ...] = ()  # as in `Structure`
+    kept_fours: int = 0  # words of four neurons that a thread keeps in registers, if those are in fours
+    shared_fours: int = 0  # the same in shared memory
 
 
 def has_room(shared_bytes: int) -> bool:
@@ -172,11 +201,12 @@ def room_of(
     lists: int = 0,
     table: int = 0,
     of_warp: int = 0,
+    wishes: Wishes | None = None,
 ) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
     `lists` is how many lists of events plastic synapses need, `table` how many words their table has, and `of_warp` how
-    many bytes each warp needs.
+    many bytes each warp needs. `wishes` are what else may lie there.
     """
     large = has_room(shared_bytes)
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
@@ -198,13 +228,20 @@ def room_of(
     in_registers = partition.per <= MOST_THREADS
     ring_in_block = ring <= left and not partition.pushed
     taken = ring if ring_in_block else 0
-    inside = 0 if in_registers or partition.threads else min(words, (left - taken) // max(1, word))
+    sums = sums_of(partition, kinds, slots, left - taken, wishes or Wishes(), ring_in_block=ring_in_block)
+    taken += sums.taken
+    kept = in_registers or len(partition.cells_of) > 0
+    inside = 0 if kept else min(words, (left - taken) // max(1, word))
     taken += inside * word
-    more = 0 if in_registers or partition.threads or inside == words else (left - taken) // 4
+    more = 0 if kept or inside == words else (left - taken) // 4
     taken += 4 * more
-    return Room(
-        queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken, reached, lists, table, of_warp
-    )
+    of_fours = fractions_of(kinds) * len(partition.fours)
+    kept_there = min(of_fours, kept_fours(partition.threads)) if of_fours else 0
+    room = min(MOST_SHARED_FOURS, left // (16 * partition.threads)) if of_fours else 0
+    shared_there = min(of_fours - kept_there, room)
+    taken = max(taken, 16 * partition.threads * shared_there)
+    places = queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken
+    return Room(*places, reached, lists, table, of_warp, sums, partition.fours, kept_there, shared_there)
 
 
 def shape_of(
@@ -224,14 +261,13 @@ def shape_of(
 ) -> Shape:
     """Return the shape for rows in blocks that have so much room; `kinds` are those of populations.
 
-    `coupled` is what of the structure couplings decide. `late` is how late packets are read and lists of events
-    released, and what of the structure several GPUs decide.
+    `coupled` is what of the structure couplings and sums decide. `late` is how late packets are read and lists of
+    events released, and what of the structure several GPUs decide.
     """
-    blocks = partition.blocks
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
-    rows_in_block = rows.layout == SHORT and own_rows <= room.left and not room.reached
+    rows_in_block = rows.layout == SHORT and own_rows <= room.left and not room.reached and not room.sums.near
     direct = rows_in_block or partition.pushed
-    message = 0 if direct else late.get("message", 0)  # such rows are too short, and blocks too few, to wait for one
+    message = 0 if direct else _message(rows, late)  # such rows are too short, and blocks too few, to wait for one
     listeners = _listeners(partition, message)
     threads = _threads(partition, listeners, rows.layout, direct=direct)
     structure = Structure(
@@ -239,7 +275,7 @@ def shape_of(
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
-        cluster=blocks if clustered else 0,
+        cluster=partition.blocks if clustered else 0,
         units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
@@ -250,17 +286,37 @@ def shape_of(
         direct=direct,
         start_bytes=rows.start_bytes,
         narrow=rows.layout != PADDED and partition.per <= 2**16,
-        **{name: getattr(room, name) for name in _OF_ROOM},
+        **{name: getattr(room, name) for name in (*_OF_ROOM, *_OF_FOURS)} | dict(room.sums.structure),
+        together=1 if direct or graded or room.reached else _together(partition, rows),
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
-        **coupled,
-        **{**late, "message": message},
+        **{**coupled, **late, "message": message, "apart": rows.number_of is not None},
     )
     shared = room.taken + (own_rows if rows_in_block else 0) + room.of_warp * structure.threads // _WARP
     copies = 1 if clustered else _copies(partition.here)
-    packets = 16 * structure.kept * copies * (blocks + -blocks % _LINE) * structure.units
+    packets = 16 * structure.kept * copies * (partition.blocks + -partition.blocks % _LINE) * structure.units
     values = 2 * _row_numbers(partition, rows) if graded else 0
-    return Shape(structure, shared, copies, packets, rows.block_words + rows.block_words % 2, values)
+    sizes = copies, packets, rows.block_words + rows.block_words % 2, values, room.sums.words
+    return Shape(structure, shared, *sizes)
+
+
+def _together(partition: Partition, rows: DeviceRows) -> int:
+    """Return how many rows a warp delivers at once, with a lane for four words, on average."""
+    count = int((rows.rows != NOBODY).sum()) * partition.here
+    quads = rows.synapses.nbytes / 16 / max(1, count)
+    return 1 if rows.layout not in (PADDED, COMPACT) or quads > 8 else 4 if quads > 4 else 8
+
+
+def in_program(shape: Shape) -> Shape:
+    """Return the shape of a kernel of JAX's programs, whose parameters are in memory: it has no neurons in fours."""
+    if not shape.structure.fours:
+        return shape
+    return replace(shape, structure=replace(shape.structure, threads=MOST_THREADS, fours=(), falling=()))
+
+
+def _message(rows: DeviceRows, late: Mapping[str, Any]) -> int:
+    """Return how many units a message has, 0 if packets take its place."""
+    return late.get("message", 0) if _MESSAGES or rows.number_of is not None else 0
 
 
 def _listeners(partition: Partition, message: int) -> int:
@@ -272,8 +328,8 @@ def _listeners(partition: Partition, message: int) -> int:
 
 
 def list_words(shape: Shape, blocks: int, list_size: int) -> int:
-    """Return how many words lists take: of the steps that are kept and one more, by block; then values of spikes."""
-    return (shape.structure.kept + 1) * blocks * list_size + shape.values
+    """Return how many words lists take: of the steps that are kept and one more, by block; then what comes behind."""
+    return (shape.structure.kept + 1) * blocks * list_size + shape.values + shape.later
 
 
 def _row_numbers(partition: Partition, rows: DeviceRows) -> int:
@@ -302,14 +358,33 @@ def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -
 
     Spikes are delivered at once if states are checked, since the step in which one is not finite is the last one, if
     blocks read states of the step before, and if blocks push. If they are delivered later, a spare block of each GPU
-    tells the others of them; but packets of blocks say, too, that events for plastic synapses are there.
+    may tell the others of them: it does so if rows lie elsewhere on each of these, where neurons are placed.
     """
-    at_once = partition.pushed or plan.check_finite or plan.couplings or any(p.rule.value for p in plan.populations)
-    least = min((p.delays[0] for p in plan.projections if p.entries), default=1)
-    lag = 0 if at_once else min(_MOST_LAG, least - 1)
-    told = lag > 0 and _MESSAGE < partition.here < multiprocessors and not plan.plastic
+    at_once = partition.pushed or delivers_at_once(plan)
+    lag = 0 if at_once else lag_for(least_delay(plan))
+    placed = partition.placement
+    if placed:
+        lag = placed.lag
+    told = lag + partition.extra > 0 and _MESSAGE < partition.here < multiprocessors and not plan.plastic
+    told = told and (_MESSAGES or placed is not None)
     far = _far_inboxes(partition.here, partition.gpus)
-    return {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
+    found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
+    return {**found, "extra": partition.extra, "placed": placed is not None}
+
+
+def delivers_at_once(plan: Plan) -> bool:
+    """Say whether the spikes of a step must be delivered in that step."""
+    return bool(plan.check_finite or plan.couplings or any(p.rule.value for p in plan.populations))
+
+
+def least_delay(plan: Plan) -> int:
+    """Return the least delay of any synapse; 1 if there are none."""
+    return min((p.delays[0] for p in plan.projections if p.entries), default=1)
+
+
+def lag_for(delay: int) -> int:
+    """Return by how many steps spikes may be delivered later, given the least delay."""
+    return min(MOST_LAG, delay - 1)
 
 
 def _far_inboxes(blocks: int, gpus: int) -> int:

@@ -152,7 +152,8 @@ class Spikes:
         """Add the spikes of each population in a launch of some steps, for which there is room."""
         names = tuple(into)
         groups = len(names) * steps
-        ranges = np.array([[self.partition.begins[name], self.plan.population(name).size] for name in names], np.uint32)
+        shares = [self.partition.share(name, self.plan.population(name).size) for name in names]
+        ranges = np.array([[begin, size] for begin, _, size in shares], np.uint32)
         of_ranges, tally, cursors = (
             self._room(what, nbytes)
             for what, nbytes in (("ranges", ranges.nbytes), ("tally", 4 * groups), ("cursors", 4 * groups))
@@ -184,12 +185,14 @@ class Spikes:
         self._launch("gather_spikes", listed, self.partition.here)
         self._launch("order_spikes", listed, min(_BLOCKS, groups))
         begin = 0
-        for listing, of_steps in zip(into.values(), counts, strict=True):
+        for listing, of_steps, (_, first_here, _) in zip(into.values(), counts, shares, strict=True):
             number = int(of_steps.sum(dtype=np.int64))
             when, neurons = listing.more(number)
             at.fill(when, 4 * begin)
             ordered.fill(neurons, 4 * begin)
             _order_bursts(neurons, of_steps)
+            if first_here:
+                neurons += first_here
             begin += number
 
     def _launch(self, entry: str, listed: Any, blocks: int) -> None:

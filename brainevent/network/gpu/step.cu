@@ -17,6 +17,7 @@ template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
 BE void clear(Desk& desk, u32 tid) {
     for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
     for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
+    #several for (u32 k = tid; k < KEPT; k += THREADS) desk.noted[k] = 0;
     if (tid != 0) return;
     desk.recorded = desk.stop = desk.others = 0;
     desk.launched = clock_ns();
@@ -38,20 +39,35 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     #static u32* const words = (u32*)room;
     #plastic u32* const words = (u32*)(room + LATER);
     int* const sums = RING_IN_BLOCK ? (int*)words : PUSHES ? net.ring : net.ring + (u64)block * ring_words;
-    const States states = {words + (RING_IN_BLOCK ? ring_words : 0), net.states + block * net.per, net.per, slots, net.more};
+    const u32 half = (net.cells + 1) / 2;  // words of two sums
+    const u32 sum_words = RING_IN_BLOCK ? ring_words : NEAR ? NEAR * half + 2 * net.slots : 0, mixed_words = MIXED ? (net.per + 3) / 4 + DRAWN_WORDS * net.per : 0;
+    const States states = {words + sum_words + mixed_words, net.states + block * net.per, net.per, slots, net.more, (unsigned char*)(words + sum_words), words + sum_words + (net.per + 3) / 4};
     u32* const own_rows = states.inside + WORDS_IN_BLOCK * net.per + net.more;
     ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
     if (BY_LANES) rows.words += net.bases[block];
     OfThread<Cell> cells;
     OfThread<Many> many;
+    #fours OfThread<Fours> fours;
     OfThread<Post> posts;
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
+    if (NEAR) {
+        u32* const counts = words + NEAR * half;
+        #one const u32 number = block;
+        #several const u32 number = block - net.first_block;
+        #prompt u32* const list = net.list + 3ull * net.blocks * net.list_size;
+        #late u32* const list = net.list + (KEPT + 1ull) * net.blocks * net.list_size;
+        ring.near = {words, counts, counts + net.slots, list + (u64)number * net.slots * FAR_ROOM, sums, ring_cells, half, first % (NEAR ? NEAR : 1), NEAR - 1, 0};
+    }
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
     #plastic bool ending = false;  // this step is the last one
     THREADS_DO
         if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
-        if (!IN_REGISTERS && !CELLS) enter(states, tid);
+        if (NEAR) enter_near(ring.near, net.slots, tid);
+        if (MIXED) mix(net, states, block, tid);
+        if (DRAWN_AHEAD) draw_mixed(net, states, block, tid, first);
+        #fours settle_fours(net, states, fours[tid], block, tid);
+        #others if (!IN_REGISTERS && !CELLS) enter(states, tid);
         if (ROWS_IN_BLOCK) {
             copied(own_rows, rows.words, rows.starts[net.sources], tid);
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
@@ -62,6 +78,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
+    #plastic if (INSIDE) {
+        #plastic THREADS_DO
+            #plastic enter_synapses(net, (u64*)(((u64)own_rows + 7) / 8 * 8), block, tid);
+        #plastic THREADS_MEET
+    #plastic }
 #ifdef COUPLED
     #one show_first(net, block, first);
     #several show_first(net, desk, block, first);
@@ -78,15 +99,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     }
     #plastic if (AHEAD && steps) arrive(net, desk, ring, block, first);
     #prompt while (turn < steps) {
-    #static #late while (turn < steps + LAG) {
+    #static #late while (turn < steps + FAR_LAG) {
     #plastic while (steps && turn < steps + (BEHIND ? BEHIND : LAG)) {
         const u32 t = first + turn;
 #ifdef GRADED
         ring.e = t & 1;
 #endif
-        #one int* const now = sums + ring.now * ring_cells + (PUSHES ? block * net.cells : 0);
-        #several int* const now = sums + ring.now * ring_cells + (PUSHES ? (block - net.first_block) * net.cells : 0);
+        #one const u32 own_cells = PUSHES ? block * net.cells : 0;
+        #several const u32 own_cells = PUSHES ? (block - net.first_block) * net.cells : 0;
+        const Now now = {cell_from(sums, ring.now * ring_cells + own_cells), NEAR ? words + ring.near.now * half : nullptr, NEAR && ring.near.rests[ring.now]};
         #late const bool lives = turn < steps;
+        #late if (!lives) ring.near.reach = NEAR - 2 - (turn - steps);  // sums of these steps are not taken in this launch
         #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
         #plastic if (BEHIND) {
             #plastic if (BETWEEN && t - BEHIND - first < steps) remember(net, ring, block, t - BEHIND);
@@ -112,10 +135,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
                 #prompt spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
                 #late spiked_many(net, desk, fired, many[tid].sends, block, tid, t);
-            } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
-            else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
+            #fours } else if (net.plain) live_fours<true>(net, desk, states, fours[tid], now.sums, block, tid, t, turn);
+            #fours else live_fours<false>(net, desk, states, fours[tid], now.sums, block, tid, t, turn);
+            #others } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
+            #others else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         THREADS_MEET
         if (PUSHES) {
+            if (CLOCKED) {
+                EACH_THREAD_DO
+                    if (tid == 0) mark(desk, UPDATED);
+                EACH_THREAD_END
+            }
             #several WARPS_DO(CARRIERS, 1)
             #several     tell_namesakes(net, desk, block, t, tag);
             #several WARPS_END
@@ -123,16 +153,20 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 push_rows(net, desk, ring, block, warp, t);
                 #several push_for_namesakes(net, desk, ring, block, warp, t, tag);
             WARPS_END
-            EACH_THREAD_DO
-                #one fence();
-                #several fence_here();
-            EACH_THREAD_END
+            #several EACH_THREAD_DO
+            #several     fence_here();
+            #several EACH_THREAD_END
             BLOCK_MEET;
         }
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO
-                mark(desk, UPDATED);
+                if (!PUSHES) mark(desk, UPDATED);
             LANES_END
+            #one if (PUSHES) {  // what all threads of the block have added comes before its packet
+            #one     LANES_DO
+            #one         fence();
+            #one     LANES_END
+            #one }
 #ifdef COUPLED
             LANES_DO
                 fence();  // states that are shown come before packets
@@ -142,11 +176,12 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #plastic if (!lives && !BEHIND) begin_queue(desk, t); else
             send(net, desk, posts, block, t, turn, tag);
         WARPS_END
-        if (DRAWS && (IN_REGISTERS || CELLS)) {
+        if (DRAWS && (IN_REGISTERS || CELLS || DRAWN_AHEAD)) {
             EACH_THREAD_DO
                 #prompt rest_before_drawing();
                 #late if (LAG == 0) rest_before_drawing();
-                if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
+                if (DRAWN_AHEAD) draw_mixed(net, states, block, tid, t + 1);
+                else if (CELLS) draw_many(net, many[tid], block, tid, t + 1);
                 else if (cells[tid].is_there) draw(net, cells[tid].own, cells[tid].p, cells[tid].d, t + 1);
             EACH_THREAD_END
         }
@@ -159,16 +194,16 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
             #prompt if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             #prompt else LANES_DO
-            #late if (POOLED) {
-            #late     if (turn >= LAG) listen_together(net, desk, rows, past, posts, block, warp, t, tag_before(tag));
-            #late } else LANES_DO
+            #late if (POOLED) listen_together(net, desk, rows, past, posts, block, warp, t, tag, turn, steps);
+            #late else LANES_DO
                 const Post& post = posts[warp * 32 + lane];
                 #prompt if (post.at) listen(net, desk, rows, ring, post, block, (warp - CARRIERS - 1) * 32 + lane, t, tag);
-                #late if (post.at && turn >= LAG) {
+                #late if (post.at) {
                     #late const u32 listener = (warp - CARRIERS - 1) * 32 + lane;
                     #several const u32 from = PUSHES ? listener : heard_block(net, listener);
                     #one #late const u32 from = listener;
-                    #late listen(net, desk, rows, past, post, block, from, t, tag_before(tag));
+                    #late const u64 before = tag_before(tag, lag_of(net, from));
+                    #late if (is_read(net, from, turn, steps)) listen(net, desk, rows, past, post, block, from, t, before);
                 #late }
             LANES_END
             #plastic if (!LAZY) fence_lanes();
@@ -182,17 +217,26 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             LANES_END
         WARPS_END
         WARPS_DO(0, DIRECT ? 0 : CARRIERS)
+            #prompt if (NEAR) {
+            #late if (NEAR && lives) {
+                LANES_DO
+                    add_listed(ring, warp * 32 + lane, CARRIERS * 32);
+                LANES_END
+            }
             if (BY_LANES) {
                 LANES_DO
                     #prompt deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
                     #late deliver_by_lanes(net, desk, rows, past, block, warp * 32 + lane, t);
                 LANES_END
-            #prompt } else deliver_rows(net, desk, ring, block, warp, t);
-            #late } else deliver_rows(net, desk, past, block, warp, t);
+            #prompt } else if (TOGETHER > 1) deliver_together(net, desk, ring, block, warp, t);
+            #late } else if (TOGETHER > 1) deliver_together(net, desk, past, block, warp, t);
+            #prompt else deliver_rows(net, desk, ring, block, warp, t);
+            #late else deliver_rows(net, desk, past, block, warp, t);
         WARPS_END
         EACH_THREAD_DO
             #prompt posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
             #late posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
+            #several if (FAR_LAG > LAG && tid == 0) or_in_block(&desk.stop, desk.noted[(t - FAR_LAG) & (KEPT - 1)]);
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
         BLOCK_MEET;
@@ -208,6 +252,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         ++turn;
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
+        ring.near.now = ring.near.now + 1 == NEAR ? 0 : ring.near.now + 1;
         #several if (desk.stop & LOST) break;
         #static #prompt if (desk.stop) break;
         #static #late if (lives && desk.stop) steps = turn;
@@ -220,9 +265,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #plastic begin_deferring(net, block, first);
     #plastic }
     if (CLUSTER) leave_cluster(CLUSTER);
+    if (NEAR) {
+        const u32 end = first + (turn < steps ? turn : steps);
+        ring.now = end % net.slots;
+        ring.near.now = end % (NEAR ? NEAR : 1);
+    }
     THREADS_DO
+        if (NEAR) leave_listed(ring, tid);
         if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
-        if (!IN_REGISTERS && !CELLS) leave(states, tid);
+        #plastic if (INSIDE) leave_synapses(net, block, tid);
+        #fours store_fours(states, fours[tid], tid);
+        #others if (!IN_REGISTERS && !CELLS) leave(states, tid);
         if (IN_REGISTERS && cells[tid].is_there)
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];
         if (CELLS) store_many(net, many[tid], block, tid);
@@ -254,6 +307,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Ne
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
     #one run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
-    #several run_block(net, net.first_block + blockIdx.x, begin, steps);
+    #several run_block(net, net.first_block + blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
 }
 #endif

@@ -108,7 +108,8 @@ CARRIED = _struct(
 
 # Synapses of one projection by source neuron, as a plan has them: `owners` blocks have neurons, and each has `share`
 # cells, if rows are those of all blocks. Where the bytes of an array are 0, one number stands for all. On one of
-# several GPUs, synapses are those that end in `here` blocks, from `first` on.
+# several GPUs, synapses are those that end in `here` blocks, from `first` on. Where neurons are placed on GPUs, tables
+# have their numbers, and synapses from other GPUs have delays that are shorter by `extra` steps.
 _GIVEN = (
     *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
     *_words("owners share target_bytes weight_bytes delay_bytes"),
@@ -117,7 +118,10 @@ _GIVEN = (
     ("starts", _to("const u64")),
     *_pointers("const void", "targets weights delays"),
 )
-GIVEN, GIVEN_HERE = _struct("Given", *_GIVEN), _struct("Given", *_GIVEN, *_words("first here"))
+GIVEN, GIVEN_HERE = (
+    _struct("Given", *_GIVEN),
+    _struct("Given", *_GIVEN, *_words("first here extra"), *_pointers("const u32", "source_numbers target_numbers")),
+)
 
 # What a GPU has that others write to: packets, lists of spikes, a flag that ends all waiting, and what couplings need.
 PEER = _struct("Peer", ("packets", _to("u64")), *_pointers("u32", "list flag shown met"))
@@ -212,7 +216,12 @@ _PLASTIC = (
     ("synapse_samples", _LONG),
     ("synapse_sample", _to("const SynapseSample")),
 )
-_AMONG = (*_words("first_block own_blocks gpu"), ("patience", _LONG), ("peers", _to("const Peer")))
+_AMONG = (
+    *_words("first_block own_blocks gpu"),
+    ("patience", _LONG),
+    ("peers", _to("const Peer")),
+    *_pointers("const u32", "number_of row_of"),
+)
 
 
 # Lines of keys to be sorted: line k of block b has those from bases[b] + starts[b * (lines + 1) + k] on.
@@ -283,11 +292,14 @@ class Extents(NamedTuple):
 
 
 def population_dtype(most: Extents) -> np.dtype[Any]:
-    """Return the dtype of `Population`; `shown` is 1 for each spike, (steps, neurons)."""
+    """Return the dtype of `Population`; `shown` is 1 for each spike, (steps, neurons).
+
+    It has `size` neurons on this GPU, from number `first` of `all` its neurons on.
+    """
     receptors = (most.receptors + 1,)
     return _struct(
         "Population",
-        *_words("begin size kind flags key0 key1"),
+        *_words("begin size first all kind flags key0 key1"),
         ("param", _WORD, (most.params + 1,)),
         ("input_row", _WORD, receptors),
         ("input_item", _WORD, receptors),
@@ -303,7 +315,7 @@ def common_dtype(most: Extents) -> np.dtype[Any]:
     """Return the dtype of `Common`: what all neurons of a population share, as a constant of a launch."""
     return _struct(
         "Common",
-        *_words("begin size flags key0 key1"),
+        *_words("begin size first flags key0 key1"),
         ("quantum", _FLOAT, (most.receptors + 1,)),
         ("p", _WORD, (most.params + 1,)),
     )

@@ -66,10 +66,12 @@ __all__ = [
     "PlasticText",
     "Structure",
     "extents_of",
+    "fractions_of",
     "kinds_of",
     "other_text",
     "step_text",
     "value_of",
+    "words_of",
 ]
 
 ON_GPU, ON_GPU_PLASTIC = "on_gpu.cu", "on_gpu_plastic.cu"
@@ -86,8 +88,8 @@ _CHOSEN = {  # functions of each kind, and their parameters
         "const Net& net, const Own& own, u32* s, const u32* p, const u32* d, const int* sums, u32 t, u32 turn, "
         "bool& strange"
     ),
-    "BE void take": "const Net& net, const Own& own, int* now, int* sums",
-    "BE void clear_taken": "const Net& net, const Own& own, int* now, const int* sums",
+    "BE void take": "const Net& net, const Own& own, const Now& now, int* sums",
+    "BE void clear_taken": "const Net& net, const Own& own, const Now& now, const int* sums",
     "BE void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
     "BE void scalars": "const Net& net, const Own& own, u32* p",
     "BE void each": "const Net& net, const Own& own, u32* p, u32 slot",
@@ -155,7 +157,8 @@ class Structure:
     """The constants that the text of a kernel is made for.
 
     Where a thread has several neurons in registers, `cells` are the populations of its first neuron, its second one and
-    so on. `populations` are the kinds of populations, if what their neurons share is passed with a launch.
+    so on; or `fours` are those of four neurons each. `populations` are the kinds of populations, if what their neurons
+    share is passed with a launch.
     """
 
     threads: int
@@ -186,8 +189,21 @@ class Structure:
     lists: int = 0  # of events that plastic synapses need
     table: int = 0  # words of the table of plastic synapses, if that is in shared memory
     lag: int = 0  # steps after theirs in which packets are read
+    extra: int = 0  # steps by which those of other GPUs are read later
+    apart: bool = False  # padded rows lie elsewhere on each GPU
+    placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
     fenced: int = 1  # steps of which lists of events are released at once
+    mixed: bool = False  # states in memory are those of many small populations
+    drawn: int = 0  # words of each neuron, for what is drawn for the next step
+    together: int = 1  # rows that a warp delivers at once
+    near: int = 0  # steps whose sums are in shared memory, in 16 bits
+    far_room: int = 0  # synapses that are listed for each later step
+    certain: bool = False  # 16 bits hold all sums
     cells: tuple[int, ...] = ()
+    fours: tuple[int, ...] = ()  # the populations of a thread's first four neurons, its second ones and so on
+    kept_fours: int = 0  # words of four neurons that stay in a thread's registers
+    shared_fours: int = 0  # the same in shared memory
+    falling: tuple[int, ...] = ()  # sums are bytes: which receptors of each population have weights below 0, as bits
     populations: tuple[int, ...] = ()
     couplings: int = 0  # from one population into one receptor each
     shown: tuple[int, ...] = ()  # the words of states that they read
@@ -195,7 +211,7 @@ class Structure:
     @property
     def kept(self) -> int:
         """For how many steps packets are kept: a power of two."""
-        return 1 << (2 * self.lag + 1).bit_length()
+        return 1 << (2 * (self.lag + self.extra) + 1).bit_length()
 
     @property
     def _late(self) -> list[str]:
@@ -204,10 +220,25 @@ class Structure:
         if self.gpus > 1:
             among = f"GPUS = {self.gpus}, FAR = {self.far}, MESSAGE = {max(1, self.message)}, LOST = {LOST}"
             lines += [f"constexpr unsigned {among};", f"constexpr bool COURIER = {str(self.message > 0).lower()};"]
+            lines.append(f"constexpr bool PLACED = {str(self.placed).lower()}, OWN_ROWS = {str(self.apart).lower()};")
         if self.reached:
             plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced};"
             lines.append(f"constexpr unsigned {plastic}")
-        return [*lines, f"constexpr unsigned LAG = {self.lag}, KEPT = {self.kept};"] if lines else []
+        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, KEPT = {self.kept};"
+        return [*lines, f"constexpr unsigned {late}"] if lines else []
+
+    def _of_fours(self, kinds: Sequence[Kind]) -> dict[str, int]:
+        """The constants of neurons in fours."""
+        if not self.fours:
+            return {}
+        kept = {"KEPT_FOURS": self.kept_fours, "SHARED_FOURS": self.shared_fours}
+        return {"FOURS": len(self.fours), "FRACTIONS": fractions_of(kinds), **kept}
+
+    @property
+    def tables(self) -> str:
+        """What is known of populations, as functions of C++."""
+        of_cells = _table("population_of", self.fours or self.cells)
+        return of_cells + _table("kind_of", self.populations) + _table("falling_of", self.falling)
 
     def text(self, kinds: Sequence[Kind]) -> str:
         """Return the constants as C++."""
@@ -228,6 +259,7 @@ class Structure:
             "CLUSTER": self.cluster,
             "PARTS": self.parts,
             "UNITS": self.units,
+            "TOGETHER": self.together,
             "WORDS_IN_BLOCK": self.words_in_block,
             "WHOLE_WORDS": sum(1 << word for word in range(32) if _is_whole(kinds, word)),
         }
@@ -242,7 +274,9 @@ class Structure:
             "CLOCKED": self.clocked,
             "SHARED_ARE_PASSED": bool(self.populations),
             "TRACED": self.traced,
+            "BYTES": bool(self.falling),
         }
+        most |= self._of_fours(kinds)
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
@@ -255,12 +289,37 @@ class Structure:
                 "#define COUPLED",
                 f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
             ]
-        return "\n".join([*lines, *self._late]) + "\n"
+        return "\n".join([*lines, *self._sums(extents.draws), *self._late]) + "\n"
+
+    def _sums(self, draws: int) -> list[str]:
+        """The constants of sums in shared memory, and of small populations, as lines of C++."""
+        flags = {"CERTAIN": self.certain, "MIXED": self.mixed, "DRAWN_AHEAD": 0 < draws <= self.drawn}
+        return [
+            f"constexpr unsigned NEAR = {self.near}, FAR_ROOM = {self.far_room}, DRAWN_WORDS = {self.drawn};",
+            *(f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()),
+        ]
 
 
 def _are_graded(kinds: Sequence[Kind]) -> bool:
     """Say whether some spikes have values."""
     return any(kind.population.rule.value for kind in kinds)
+
+
+def _fours(kinds: Sequence[Kind]) -> str:
+    """Return functions for neurons in fours: the turn of a word among those like it, and the receptors of a kind."""
+    is_whole = [_is_whole(kinds, word) for word in range(words_of(kinds))]
+    turns = [is_whole[:word].count(own) for word, own in enumerate(is_whole)]
+    return _table("turn_of", turns) + _table("receptors_of", [kind.receptors for kind in kinds])
+
+
+def words_of(kinds: Sequence[Kind]) -> int:
+    """Return how many words a neuron has: the largest number of states."""
+    return max(len(kind.population.rule.states) for kind in kinds)
+
+
+def fractions_of(kinds: Sequence[Kind]) -> int:
+    """Return how many words of states may be numbers with a fraction."""
+    return sum(not _is_whole(kinds, word) for word in range(words_of(kinds)))
 
 
 def _is_whole(kinds: Sequence[Kind], word: int) -> bool:
@@ -291,7 +350,7 @@ class PlasticText:
     `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses. Packets are read `lag`
     steps after theirs, and lists of events released for `fenced` steps at once, a power of two. Synapses are `behind`
     by some steps. Until a launch ends whose lists for deferred calls are full, they take what `spare` steps bring.
-    `told` says of each list of events whether all GPUs read it.
+    `told` says of each list of events whether all GPUs read it. Synapses may be `inside` the shared memory of blocks.
     """
 
     forms: tuple[Form, ...]
@@ -303,6 +362,7 @@ class PlasticText:
     behind: int = 0
     spare: int = 0
     told: tuple[bool, ...] = ()
+    inside: bool = False
 
     @property
     def late(self) -> dict[str, Any]:
@@ -312,7 +372,8 @@ class PlasticText:
     @property
     def constants(self) -> str:
         """The flags, and how many warps change synapses, as C++."""
-        lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in self.flags.items()]
+        flags = {**self.flags, "INSIDE": self.inside}
+        lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines += [f"constexpr unsigned LATER_BYTES = {LATER_BYTES}, LATER = DEFERRED ? THREADS / 32 * LATER_BYTES : 0;"]
         numbers: dict[str, int] = {"GO_ON": GO_ON, "ANEW": ANEW, "TREATED": TREATED, "FULL": FULL}
         numbers |= {"BEHIND": self.behind, "SPARE": self.spare, "HISTORY": HISTORY, "PART": PART}
@@ -321,13 +382,15 @@ class PlasticText:
         return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
 
 
-def marked(text: str, *, plastic: bool = False, several: bool = False, parts: bool = False) -> str:
+def marked(text: str, *, plastic: bool = False, several: bool = False, parts: bool = False, fours: bool = False) -> str:
     """Return a text without marks: with lines for networks with plastic synapses or not, on several GPUs or one.
 
-    In both of these packets may be read late. With `parts`, synapses are drawn between parts of populations.
+    In both of these packets may be read late. With `parts`, synapses are drawn between parts of populations. With
+    `fours`, neurons of a thread are in fours.
     """
     late, between = ("#late ", "#prompt ", plastic or several), ("#parts ", "#whole ", parts)
-    for mark, other, is_so in (("#plastic ", "#static ", plastic), ("#several ", "#one ", several), late, between):
+    kinds = (("#plastic ", "#static ", plastic), ("#several ", "#one ", several), ("#fours ", "#others ", fours))
+    for mark, other, is_so in (*kinds, late, between):
         kept, dropped = (mark, other) if is_so else (other, mark)
         lines = (line for line in text.splitlines(keepends=True) if not line.lstrip().startswith(dropped))
         text = "".join(line.replace(kept, "", 1) for line in lines)
@@ -374,21 +437,22 @@ def step_text(
         read_text("prelude.cu"),
         words_among(words) if several else read_text(ON_GPU) if words is None else words,
         *([read_text(ON_GPU_PLASTIC)] if has and words is None else []),
-        read_text("deliver.cu"),
+        read_text("near.cu") + read_text("deliver.cu"),
         *([read_text("late.cu")] if has or several else []),
         *([read_text("several/peers.cu")] if several else []),
         *([_table("is_told", plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
         *([read_text("plastic_deferred.cu")] if plastic is not None and plastic.flags["DEFERRED"] else []),
-        _table("population_of", structure.cells) + _table("kind_of", structure.populations),
+        structure.tables,
         read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds, events=has) + (plastic.tell if plastic else "")),
         *([plastic.rules] if plastic else []),
         read_text("many.cu"),
+        *([_fours(kinds) + read_text("fours.cu")] if structure.fours else []),
         read_text("exchange.cu"),
         *([read_text("several/push.cu")] if several else []),
         *([read_text("several/courier.cu")] if several else []),
         read_text("step.cu"),
     ]
-    return marked("\n".join(parts), plastic=has, several=several)
+    return marked("\n".join(parts), plastic=has, several=several, fours=bool(structure.fours))
 
 
 def other_text(

@@ -12,9 +12,9 @@ import numpy as np
 from ..plan.distribution import Distribution
 from ..plan.wiring import Wiring, wiring_of
 
-__all__ = ["Link", "links_of", "placed_areas"]
+__all__ = ["NEURON", "Link", "links_of", "placed_areas"]
 
-_NEURON = 1000  # synapses, whose spikes take about as long in a step as the update of a neuron
+NEURON = 1000  # synapses, whose spikes take about as long in a step as the update of a neuron
 _UNEVEN = 1.5  # times the most work of a process that is accepted for longer delays between processes
 
 
@@ -48,7 +48,9 @@ def _least_delay(wiring: Wiring) -> int:
     return int(np.min(steps)) if isinstance(steps, np.ndarray | np.integer) else 1
 
 
-def placed_areas(sizes: Mapping[str, int], links: Sequence[Link], count: int) -> dict[str, int]:
+def placed_areas(
+    sizes: Mapping[str, int], links: Sequence[Link], count: int, *, uneven: float = _UNEVEN
+) -> dict[str, int]:
     """Return the number of a process for each population.
 
     Populations with delays below a number of steps stay together. The number is as large as may be without much more
@@ -59,15 +61,16 @@ def placed_areas(sizes: Mapping[str, int], links: Sequence[Link], count: int) ->
         sizes: How many neurons each population has.
         links: Synapses between them.
         count: How many processes there are.
+        uneven: How many times the least such work a process may have.
     """
-    work = {name: float(_NEURON * size) for name, size in sizes.items()}
+    work = {name: float(NEURON * size) for name, size in sizes.items()}
     for link in links:
         work[link.target] += link.synapses
     between = [link for link in links if link.source != link.target]
     delays = sorted({link.delay for link in between} | {max((link.delay for link in between), default=0) + 1})
     found = [_shared_out(_joined(list(sizes), between, delay), work, count) for delay in delays]
     most = [max(np.bincount([*one.values()], [work[name] for name in one], count)) for one in found]
-    return [one for one, own in zip(found, most, strict=True) if own <= _UNEVEN * min(most)][-1]
+    return [one for one, own in zip(found, most, strict=True) if own <= uneven * min(most)][-1]
 
 
 def _joined(names: Sequence[str], links: Sequence[Link], delay: int) -> list[list[str]]:

@@ -171,7 +171,7 @@ def _filled(
     def finished(first: int, last: int) -> tuple[Array, int]:
         loads = np.zeros(wiring.shape[1], np.int64)
         scratch = scratch_for(int(np.diff(rows[first : last + 1]).max(initial=1)), drawn.ends)
-        own = found.pieces[first]
+        own = found.pieces.pop(first)  # given back when its synapses are written
         return loads, draw_pairs(first, last, drawn, rows, own, int(not waits), scratch, room.entries, loads)
 
     done = in_threads(finished, found.edges)

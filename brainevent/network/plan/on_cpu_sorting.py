@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .on_cpu_rows import draw_row, number_of
-from .on_cpu_values import called, inlined, loop
+from .on_cpu_values import I, called, inlined, loop
 
 __all__ = ["copy_row", "draw_rows", "finish_row", "place_listed", "place_rows", "sort_rows"]
 
 _FEW = 24  # entries that are sorted by insertion
+_SOME = 256  # targets that are sorted by larger digits
 _MANY = 1024  # entries that are sorted by larger digits
 _TARGET_BITS = 32  # of a key
 
@@ -127,9 +128,60 @@ def copy_row(count: int, start: int, scratch: Any, entries: Any) -> None:
     _copy(count, start, scratch.delays, entries.delays, entries.wide_delays)
 
 
+@inlined
+def _targets_by_digits(count: int, most: int, scratch: Any) -> int:
+    """Sort targets up to `most` by digits; return which row of `scratch.values` has them."""
+    ends, values, now, bits = scratch.ends, scratch.values, 0, _bit_length(most)
+    for i in range(count):
+        values[0, i] = ends[i]
+    widest = 11 if count > _SOME else 8
+    passes = (bits + widest - 1) // widest
+    digit = (bits + passes - 1) // max(passes, 1)
+    counters = scratch.more_counters[: np.int64(1) << digit]
+    mask = I(counters.size - 1)
+    for step in range(passes):
+        shift = I(step * digit)
+        counters[:] = 0
+        for i in range(count):
+            counters[(values[now, i] >> shift) & mask] += 1
+        total = 0
+        for k in range(counters.size):
+            here = counters[k]
+            counters[k] = total
+            total += here
+        for i in range(count):
+            target = values[now, i]
+            place = (target >> shift) & mask
+            values[1 - now, counters[place]] = target
+            counters[place] += 1
+        now = 1 - now
+    return now
+
+
+@inlined
+def _finish_targets(row: int, count: int, start: int, scratch: Any, entries: Any, loads: Any) -> None:
+    """Do what `finish_row` does for synapses that have one weight and one delay: a part is a range of targets."""
+    if count > _FEW:
+        targets = scratch.values[_targets_by_digits(count, entries.largest[0], scratch)]
+    else:
+        targets = scratch.ends
+        _insertion(count, targets, scratch.weights)
+    parts, end = entries.bounds.size, 0
+    _copy(count, start, targets, entries.targets, entries.wide_targets)
+    for i in range(count):
+        loads[targets[i]] += 1
+    for part in range(parts):
+        entries.starts[(row - entries.row) * parts + part] = start + end
+        while end < count and targets[end] < entries.bounds[part]:
+            end += 1
+
+
 @called
 def finish_row(row: int, count: int, start: int, scratch: Any, entries: Any, loads: Any) -> None:
     """Sort a row that is in scratch, and write it from `start` on; add what it may send to each target."""
+    if not entries.weights.size + entries.wide_weights.size + entries.delays.size + entries.wide_delays.size:
+        _finish_targets(row, count, start, scratch, entries, loads)
+        return
     bounds, keys, values = entries.bounds, scratch.keys, scratch.values
     delay_bits = _bit_length(entries.largest[1])
     bits = (_bit_length(entries.largest[0]), delay_bits + _bit_length(bounds.size - 1))

@@ -16,12 +16,13 @@ import numpy as np
 from ...scalar.interval import bounds_of
 from ...scalar.pair import TracedPair
 from .mapped import inputs_of
-from .threads import even_edges, in_threads
 
 __all__ = ["Pairs", "pairs_of"]
 
 _LEAST = 32  # neurons of a group
 _MOST = 2**19  # pairs of groups
+_PIECE = 2**14  # pairs of groups whose bounds are computed together
+_LARGEST = np.finfo(np.float32).max
 _ENOUGH = 5  # halvings after which groups are left as they are if no pair of them could be left out
 
 Array = Any
@@ -61,9 +62,10 @@ def pairs_of(wiring: Any, seed: int) -> Pairs:
     """Return the pairs of a `Wiring` for which its probability may not be 0."""
     pair = wiring.chance
     inputs = inputs_of(pair, wiring, seed)
-    sides = [_Halved(one) for one in inputs]
+    sources = _Halved(inputs[0])
+    sides = [sources, sources if np.array_equal(*inputs) else _Halved(inputs[1])]
     many, most = _pairs_of_groups(pair, sides)
-    sources, targets = sides
+    targets = sides[1]
     group = np.empty(sources.size, np.int32)
     group[sources.order] = np.repeat(np.arange(sources.groups, dtype=np.int32), np.diff(sources.edges))
     order = np.lexsort((many[:, 1], many[:, 0]))
@@ -93,6 +95,7 @@ class _Halved:
         self.attributes, self.size = attributes, attributes.shape[1]
         self.order = np.arange(self.size, dtype=np.int32)
         self.level = 0
+        self._bounds: Any = None
         spread = np.ptp(attributes, axis=1) if len(attributes) else np.zeros(0)
         self.spread = np.where(spread > 0, spread, 1)[:, None]
 
@@ -108,8 +111,10 @@ class _Halved:
 
     def bounds(self) -> tuple[Array, Array]:
         """Return the smallest and the largest value of each attribute in each group: (attributes, groups)."""
-        ordered = self.attributes[:, self.order].astype(float)
-        return np.minimum.reduceat(ordered, self.edges[:-1], 1), np.maximum.reduceat(ordered, self.edges[:-1], 1)
+        if self._bounds is None:
+            ordered = self.attributes[:, self.order].astype(float)
+            self._bounds = tuple(f.reduceat(ordered, self.edges[:-1], 1) for f in (np.minimum, np.maximum))
+        return self._bounds
 
     def halve(self) -> bool:
         """Halve each group; say whether that was possible."""
@@ -117,10 +122,15 @@ class _Halved:
             return False
         low, high = self.bounds()
         widest = ((high - low) / self.spread).argmax(0)
-        for group, (begin, end) in enumerate(zip(self.edges[:-1], self.edges[1:], strict=True)):
-            own = self.order[begin:end]
-            self.order[begin:end] = own[np.argsort(self.attributes[widest[group], own], kind="stable")]
-        self.level += 1
+        # Groups as rows, of which some have one place that is empty; the smaller half of a group comes first.
+        sizes = np.diff(self.edges)
+        there = np.arange(sizes.max()) < sizes[:, None]
+        values, numbers = np.full(there.shape, np.inf, np.float32), np.empty(there.shape, np.int32)
+        values[there] = np.clip(self.attributes[np.repeat(widest, sizes), self.order], -_LARGEST, _LARGEST)
+        numbers[there] = self.order
+        places = np.argpartition(values, self.size >> (self.level + 1), axis=1)
+        self.order = np.take_along_axis(numbers, places, 1)[np.take_along_axis(there, places, 1)]
+        self.level, self._bounds = self.level + 1, None
         return True
 
 
@@ -128,7 +138,7 @@ def _pairs_of_groups(pair: TracedPair, sides: list[_Halved]) -> tuple[Array, Arr
     """Return which groups have pairs that are looked at, int64 (pairs, 2), and their limits; halve the groups."""
     many = np.zeros((1, 2), np.int64)
     for level in range(64):
-        low, high = _bounds_in_threads(pair, [side.bounds() for side in sides], many)
+        low, high = _bounds(pair, [side.bounds() for side in sides], many)
         kept = (low != 0) | (high != 0)
         many = many[kept]
         # A limit of float32 at the bound or above it.
@@ -136,7 +146,8 @@ def _pairs_of_groups(pair: TracedPair, sides: list[_Halved]) -> tuple[Array, Arr
         every = len(many) == sides[0].groups * sides[1].groups
         if not len(many) or 4 * len(many) > _MOST or (level >= _ENOUGH and every):
             break
-        halved = [side.halve() for side in sides]
+        halved = [sides[0].halve()]
+        halved.append(halved[0] if sides[0] is sides[1] else sides[1].halve())
         if not any(halved):
             break
         for side, parted in enumerate(halved):
@@ -145,17 +156,17 @@ def _pairs_of_groups(pair: TracedPair, sides: list[_Halved]) -> tuple[Array, Arr
     return many, most
 
 
-def _bounds_in_threads(pair: TracedPair, ends: list[tuple[Array, Array]], many: Array) -> tuple[Array, Array]:
-    """Return the bounds of a probability between groups."""
+def _bounds(pair: TracedPair, ends: list[tuple[Array, Array]], many: Array) -> tuple[Array, Array]:
+    """Return the bounds of a probability between groups, by pieces that a near cache holds.
 
-    def bounded(first: int, last: int) -> tuple[Array, Array]:
-        own = many[first:last]
-        lows, highs = ([*ends[0][which][:, own[:, 0]], *ends[1][which][:, own[:, 1]]] for which in (0, 1))
-        ((low, high),) = bounds_of(pair.form, lows, highs)
-        return np.broadcast_to(low, len(own)), np.broadcast_to(high, len(own))
-
-    found = in_threads(bounded, even_edges(len(many), len(many)))
-    return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+    Threads would take longer: NumPy needs Python's lock between its loops.
+    """
+    lows, highs = np.empty(len(many)), np.empty(len(many))
+    for first in range(0, len(many), _PIECE):
+        own = many[first : first + _PIECE]
+        low_ends, high_ends = ([*ends[0][which][:, own[:, 0]], *ends[1][which][:, own[:, 1]]] for which in (0, 1))
+        ((lows[first : first + _PIECE], highs[first : first + _PIECE]),) = bounds_of(pair.form, low_ends, high_ends)
+    return lows, highs
 
 
 def _twice(side: int) -> Array:

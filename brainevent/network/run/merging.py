@@ -16,13 +16,13 @@ Array = Any
 
 
 def merged(parts: Sequence[Recorded]) -> Recorded:
-    """Return one recording; of what is of neurons elsewhere, a part has zeros."""
+    """Return one recording; of what is of neurons elsewhere, a part has zeros, or the first one has all counts."""
     first = parts[0]
     return Recorded(
         first.first,
         first.steps,
         {name: _in_order([part.spikes[name] for part in parts]) for name in first.spikes},
-        {name: _sum([part.counts[name] for part in parts]) for name in first.counts},
+        {name: _sum([part.counts[name] for part in parts if name in part.counts]) for name in first.counts},
         {name: _sum([part.rates[name] for part in parts]) for name in first.rates},
         {label: _either([part.samples[label] for part in parts]) for label in first.samples},
         next((part.full for part in parts if part.full), ""),
@@ -39,7 +39,7 @@ def _in_order(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
 
 
 def _sum(parts: Sequence[Array]) -> Array:
-    return np.add.reduce(parts, dtype=np.int32)
+    return parts[0] if len(parts) == 1 else np.add.reduce(parts, dtype=np.int32)
 
 
 def _either(parts: Sequence[Array]) -> Array:

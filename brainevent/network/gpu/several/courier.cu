@@ -5,6 +5,9 @@
 // are read as packets are: tag:16 count:8 flags:8, and three numbers of rows. They lie in the inboxes where packets of the
 // first blocks of that GPU would. If there are more rows than that, they are listed in memory, where lists of these
 // blocks would be, and each unit stands for a share of them: that takes longer, and loses nothing.
+//
+// With OWN_ROWS, padded rows lie elsewhere on each GPU: packets say where they lie on their own one, and messages have numbers
+// of neurons: each GPU looks up where it has their rows, if it has any.
 
 constexpr u32 IN_UNIT = 3, BEFORE = 2 * QUEUE;  // rows of a unit; rows that are gathered in shared memory
 
@@ -24,13 +27,18 @@ BE void take_unit(const Net& net, Desk& desk, const ShortRows& rows, const Ring&
     const bool listed = head >> 8 == LISTED;
     const u32 unit = from % net.own_blocks, all = (u32)v;
     const u32 n = !listed ? head >> 8 : all > unit ? (all - unit + MESSAGE - 1) / MESSAGE : 0;
-    const u32 at = DIRECT ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
-    const u32* const list = list_in_memory(net, from - unit, t - LAG) + unit;
+    u32 at = DIRECT || OWN_ROWS ? 0 : add_in_block((u32*)&desk.queued[t & 1], n);
+    const u32* const list = list_in_memory(net, from - unit, t - FAR_LAG) + unit;
     if (listed) fence();
     NOT_UNROLLED
     for (u32 k = 0; k < n; ++k) {
-        const u32 row = listed ? get_word(list + k * MESSAGE) : (u32)(k == 0 ? v : w >> 32 * (k - 1));
-        hand_over(net, desk, rows, ring, block, at + k, row, t);
+        u32 row = listed ? get_word(list + k * MESSAGE) : (u32)(k == 0 ? v : w >> 32 * (k - 1));
+        if (OWN_ROWS) {
+            row = fetch_word(net.row_of + row);
+            if (row == NOBODY) continue;
+            at = next_in_block((u32*)&desk.queued[t & 1]);
+        }
+        hand_over(net, desk, rows, ring, block, OWN_ROWS ? at : at + k, row, t);
     }
 }
 
@@ -60,7 +68,8 @@ BE void gather_rows(const Net& net, Desk& desk, u32 from, u32 t, u64 tag) {
             unit += words_of_unit(net);
             await_unit(net, desk, unit, from, t, v, w);
         }
-        const u32 row = number_of(net, from, listed ? get_word(list + k) : row_of(v, w, k % INLINE));
+        u32 row = number_of(net, from, listed ? get_word(list + k) : row_of(v, w, k % INLINE));
+        if (OWN_ROWS) row = fetch_word(net.number_of + (row & 0xFFFFFFu));
         if (USUALLY(at + k < BEFORE)) ((volatile u32*)desk.queue)[at + k] = row;
         else list_far(net, t, at + k, row);
     }
@@ -125,9 +134,9 @@ BE void run_courier(const Net& net, Desk& desk, u32 first, u32 steps) {
             }
         EACH_THREAD_END
         BLOCK_MEET;
-        WARPS_DO(0, turn < LAG ? 0 : 1)
+        WARPS_DO(0, turn < FAR_LAG ? 0 : 1)
             LANES_DO
-                hear_flags(net, desk, lane, t - LAG, tag_before(tag));
+                hear_flags(net, desk, lane, t - FAR_LAG, tag_before(tag, FAR_LAG));
             LANES_END
         WARPS_END
         BLOCK_MEET;

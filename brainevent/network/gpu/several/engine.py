@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import gc
+import functools
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ....backends.numba.uninterrupted import uninterrupted
-from ....errors import KernelLoadError, NetworkError
+from ....errors import NetworkError
+from ...calls.rebuilds import Rebuilds
 from ...engine import Prepared, Repeated, Stopped, check_whole, never
 from ...plan.plan import Plan
 from ...run.finite import check_finite, check_synapses
@@ -22,18 +21,21 @@ from ...run.merging import merged
 from ...run.recorded import Recorded, Wanted
 from ...state import NetworkState, begun_state, copied
 from ..arrays import NeuronPlaces
-from ..device import LAUNCHING, Device
+from ..device import Device
 from ..plastic import Plastic
 from ..plastic_state import faults_of, read_plastic, synapses_of_build
 from ..run import Run
 from ..spikes import SpikeRoom
 from ..structs import LOST, NO_ROOM, NOT_FINITE, PEER, TREATED
+from .launching import Launching, in_turn
 from .meeting import Meeting, together
 from .part import Part
+from .placement import placement_for, said_of
+from .program import PartResident, SeveralResident
+from .pure import simulated
 
 __all__ = ["SeveralEngine"]
 
-_SPINNING, _NAP = 0.005, 0.00005  # seconds: how long to look without a pause whether launches have ended; then a pause
 _GAINS = 500_000_000  # synapses, from which on several GPUs may take less time than one
 
 Array = Any
@@ -55,7 +57,7 @@ class SeveralEngine:
 
     name = "cuda"
     paces_itself = True
-    said_of_sweeps = "sweeps, and simulate without surrogate=, need one GPU"
+    said_of_sweeps = "sweeps need one GPU"
 
     def __init__(
         self,
@@ -70,10 +72,13 @@ class SeveralEngine:
         self._names = [f"GPU {device.number} ({device.name})" for device in devices]
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks}
         count = len(devices)
-        self._parts = self._all(lambda k, meeting: Part(plan, k, count, meeting, devices[k], **options))
+        placement = placement_for(plan, count)
+        self._parts = self._all(lambda k, meeting: Part(plan, k, count, meeting, devices[k], placement, **options))
         self._connect()
+        self._launching = Launching("run", self._names, self._parts[0].partition.here, _INVALID)
         self._given: NetworkState | None = begun_state(plan)  # not on the devices yet
         self._step, self._torn = 0, False
+        self.rebuilds = Rebuilds()
 
     def _all(self, act: Callable[[int, Meeting], Any]) -> list[Any]:
         with uninterrupted():
@@ -130,6 +135,9 @@ class SeveralEngine:
 
     def _write(self, state: NetworkState) -> None:
         """Go on from a state on the devices."""
+        for part in self._parts:
+            part.suit(state)
+        self._follow()
         states, sums = self._places.states(state), self._places.ring(state)
         for part in self._parts:
             part.write(state, states, sums)
@@ -147,7 +155,15 @@ class SeveralEngine:
         lines = [self._parts[0].placement]
         for part, name in zip(self._parts, self._names, strict=True):
             first, end = part.partition.first, part.partition.first + part.partition.here
-            lines.append(f"{name}: blocks {first} to {end - 1} of {partition.blocks}, {part.said_of_rows}")
+            placed = part.partition.placement
+            has = f", {said_of(self.plan, placed.ranges[part.number])}" if placed else ""
+            lines.append(f"{name}: blocks {first} to {end - 1} of {partition.blocks}, {part.said_of_rows}{has}")
+        if partition.placement:
+            late = partition.placement.lag + partition.placement.extra
+            lines.append(
+                f"neurons with short delays between them are on one GPU, so spikes of other GPUs are read "
+                f"{late} step{'' if late == 1 else 's'} after theirs"
+            )
         if self._parts[0].shape.structure.message:
             lines.append("a spare block of each GPU sends the spikes of a step to each other GPU")
         entries = sum(projection.entries for projection in self.plan.projections)
@@ -187,6 +203,7 @@ class SeveralEngine:
                 self._connect()
                 raise
             self._connect()
+            self.__dict__.pop("resident", None)
             self.plan = plan
             self._given, self._step, self._torn = copied(plan, state), int(state.step), False
 
@@ -206,7 +223,7 @@ class SeveralEngine:
             runs = [Run(part, steps, wanted, inputs) for part in self._parts]
             last: list[tuple[int, int, SpikeRoom]] = []  # launches whose spikes are read while the next ones run
             while all(run.goes_on for run in runs) and not stopped():
-                with uninterrupted():
+                with in_turn(self.devices), uninterrupted():
                     rooms = self._rooms(runs, last)
                     if rooms is None:
                         break  # before steps that could not be recorded
@@ -215,7 +232,7 @@ class SeveralEngine:
                     last = self._wait(runs, rooms)
             with uninterrupted():
                 _take(runs, last)
-            return merged([run.recorded() for run in runs])
+            return merged([runs[0].recorded(runs), *(run.recorded([]) for run in runs[1:])])
 
     def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
         """Return a run that is repeated."""
@@ -232,7 +249,7 @@ class SeveralEngine:
         """Make all calls that were deferred, before synapses are read or the parameters of rules change."""
         if self._given is not None or not any(plastic.waiting for plastic in self._plastic):
             return
-        with uninterrupted():
+        with in_turn(self.devices), uninterrupted():
             runs = [Run(part, 1, Wanted(), {}) for part in self._parts]
             rooms = self._rooms(runs, [])
             assert rooms is not None
@@ -264,14 +281,7 @@ class SeveralEngine:
         for part in self._parts:
             part.device.wait()
         self._torn = True
-        started: list[Part] = []
-        with LAUNCHING, _nothing_freed():
-            for part, (net, steps) in zip(self._parts, described, strict=True):
-                try:
-                    part.launch(net, steps)
-                except KernelLoadError as error:
-                    self._fail(started, part, error)
-                started.append(part)
+        self._launching.start(self._parts, lambda k: self._parts[k].launch(*described[k]))
 
     def _wait(self, runs: Sequence[Run], rooms: Sequence[SpikeRoom]) -> list[tuple[int, int, SpikeRoom]]:
         """Wait for the launches on all GPUs; return the first step, the number of steps and the room of each."""
@@ -294,54 +304,31 @@ class SeveralEngine:
 
     def _ended(self, rooms: Sequence[SpikeRoom]) -> list[tuple[int, int]]:
         """Wait until all launches have ended; return how many steps each ran, and why it ended."""
-        self._await_all()
+        self._launching.await_all(self._parts)
         ended = [part.ended(room) for part, room in zip(self._parts, rooms, strict=True)]
         if any(why & LOST for _, why in ended):
-            self._raise_lost()
+            self._launching.raise_lost(self._parts)
         return ended
 
-    def _await_all(self) -> None:
-        """Wait until all launches have ended; if one fails, end the others, and raise."""
-        begun, waiting = time.monotonic(), list(self._parts)
-        while waiting:
-            for part in list(waiting):
-                try:
-                    if not part.device.is_done():
-                        continue
-                except KernelLoadError as error:
-                    waiting.remove(part)
-                    self._fail(waiting, part, error, _IN_NEW)
-                waiting.remove(part)
-            if waiting:
-                time.sleep(0 if time.monotonic() - begun < _SPINNING else _NAP)
+    # ---- programs of JAX
 
-    def _fail(self, others: Sequence[Part], failed: Part, error: KernelLoadError, more: str = "") -> NoReturn:
-        """Raise for the GPU that failed, when all others have ended that wait for it; `more` says what else to do."""
-        for end in (Part.give_up, Part.wait):
-            for part in others:
-                with suppress(KernelLoadError):  # it has failed, too
-                    end(part)
-        raise NetworkError(
-            f"run: the kernel on {self._names[failed.number]} failed: {error}{_INVALID}{more}"
-        ) from error
+    @functools.cached_property
+    def resident(self) -> SeveralResident:
+        """What programs of `simulate` share."""
+        return self._resident_of(self.plan, [part.resident for part in self._parts])
 
-    def _raise_lost(self) -> NoReturn:
-        """Raise for the GPU whose packets were awaited in vain."""
-        own = self._parts[0].partition.here
-        lost = next(why for part in self._parts if (why := part.why_lost))
-        raise NetworkError(
-            f"run: {self._names[(lost - 1) // own]} sent no spikes, not even that there are none, while others waited "
-            f"for it: its kernel did not start, ended or stopped{_INVALID}"
-        )
+    def resident_of(self, plan: Plan) -> SeveralResident:
+        """Return the same for a plan that differs in weights and quanta alone; nothing changes here."""
+        with self._lock:
+            parts = self._all(lambda k, meeting: self._parts[k].with_plan(plan, meeting))
+            return self._resident_of(plan, [part.resident for part in parts])
 
-    # ---- what one GPU does alone
+    def _resident_of(self, plan: Plan, parts: Sequence[PartResident]) -> SeveralResident:
+        return SeveralResident(plan, self._names, parts)
 
-    @property
-    def resident(self) -> NoReturn:
-        """Raise: there is no program of JAX."""
-        raise NetworkError(f"simulate: {_ALONE}")
-
-    rebuilds = resident
+    def simulated(self, starts: Sequence[Any], steps: int, wanted: Wanted) -> list[Any]:
+        """Run some steps in JAX's program from each of several starts: resident, state, parameters, inputs and keys."""
+        return [simulated(resident, state, p, steps, given, wanted) for resident, state, p, given, _ in starts]
 
     def beside(self, *_: Any) -> NoReturn:
         """Raise: there are no networks side by side."""
@@ -349,20 +336,7 @@ class SeveralEngine:
 
 
 _INVALID = "; the state is not valid: call sim.reset(), or load a checkpoint with sim.load(...)"
-_IN_NEW = "; after some errors a process cannot use a GPU any more: then do so in a new one"
-_ALONE = "a network on several GPUs runs with sim.run alone; build it without devices="
-
-
-@contextmanager
-def _nothing_freed() -> Iterator[None]:
-    """Keep garbage: to free memory of a GPU waits for the kernels there, which wait for others to be launched."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+_ALONE = "the elements of a sweep run side by side on one GPU; build the network without devices="
 
 
 def _take(runs: Sequence[Run], last: Sequence[tuple[int, int, SpikeRoom]]) -> None:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,16 +16,20 @@ from ...run.report import in_bytes
 from ...state import NetworkState
 from ..device import Device, Memory, cleared
 from ..engine import CudaEngine
-from ..partition import Partition
+from ..partition import Partition, Placement, placed_partition
 from ..plastic import Plastic
-from ..rows import DeviceRows, place_synapses
+from ..rows import LONG_ROW, DeviceRows, place_synapses
 from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
 from ..spikes import SpikeRoom
 from ..structs import FULL, PEER, filled
+from ..text import Kind
 from .meeting import Meeting
+from .program import PartResident
 
 __all__ = ["Part"]
 
+_LONG_ROW = LONG_ROW  # synapses of a neuron in a block: shorter rows take longer if fewer blocks have them
+_BETWEEN = 0.1  # of all synapses, between GPUs: rows of more of them are short ones on other GPUs
 PATIENCE = 10_000_000_000  # nanoseconds that a packet is awaited: another program may keep a GPU busy
 
 Array = Any
@@ -41,13 +47,23 @@ class Part(CudaEngine):
         count: How many there are.
         meeting: Where the parts that are made at the same time pass values to each other.
         device: What runs kernels.
+        placement: Which neurons each GPU has; None for shares of all populations.
         **options: Those of `CudaEngine`; `blocks` are those of each GPU.
     """
 
     may_cluster = False
 
-    def __init__(self, plan: Plan, number: int, count: int, meeting: Meeting, device: Device, **options: Any):
-        self.number, self.gpus, self._meeting = number, count, meeting
+    def __init__(
+        self,
+        plan: Plan,
+        number: int,
+        count: int,
+        meeting: Meeting,
+        device: Device,
+        placement: Placement | None = None,
+        **options: Any,
+    ):
+        self.number, self.gpus, self._meeting, self._placement = number, count, meeting, placement
         self.is_stale, self._defers = False, False
         self.flag = cleared(device, 16, "a flag")
         self.peers: Memory | None = None
@@ -58,6 +74,19 @@ class Part(CudaEngine):
         """Return how many blocks run the network on all GPUs."""
         most = min(self.device.multiprocessors, MOST_BLOCKS // self.gpus)
         return self.gpus * blocks_for(-(-neurons // self.gpus), most, asked, clustered=clustered)
+
+    def _partitioned(
+        self, plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], count: int, shared_bytes: int
+    ) -> Partition:
+        """Share neurons out over blocks of all GPUs, or of those that they are placed on."""
+        dealt = super()._partitioned(plan, kinds, numbers, count, shared_bytes)
+        neurons = sum(population.size for population in plan.populations)
+        entries = sum(projection.entries for projection in plan.projections)
+        if self._placement is None or dealt.pushed or entries < _LONG_ROW * neurons * dealt.blocks:
+            return dealt
+        if self._placement.between > _BETWEEN:
+            return dealt
+        return placed_partition(plan, kinds, numbers, self._placement, count // self.gpus, self.number)
 
     def _owned(self, plan: Plan, partition: Partition) -> Partition:
         """Return what blocks of this GPU own."""
@@ -74,7 +103,9 @@ class Part(CudaEngine):
 
     def _sorted(self, plan: Plan) -> DeviceRows:
         """Return the synapses of a plan that end in blocks of this GPU, in rows."""
-        rows = place_synapses(self.device, plan, self.partition, self._room.left, self._of_all)
+        tells = exchange_structure(self.partition, plan, self.device.multiprocessors)["message"] > 0
+        apart = tells and self.partition.placement is not None
+        rows = place_synapses(self.device, plan, self.partition, self._room.left, self._of_all, apart=apart)
         self._bytes_of_all = sum(self._of_all(rows.nbytes))
         return rows
 
@@ -115,13 +146,37 @@ class Part(CudaEngine):
         """Let text and tables follow from parameters that were set."""
         self._prepare(self.plan)
 
+    def suit(self, state: NetworkState) -> bool:
+        """Decide whether sums are words; `follow` lets all else follow from it."""
+        changes = super().suit(state)
+        self.is_stale = self.is_stale or changes
+        return changes
+
     def with_weights(self, plan: Plan, meeting: Meeting) -> None:
         """Let rows be those of a plan that differs in weights alone."""
         self._meeting = meeting
+        self.__dict__.pop("resident", None)
         if hasattr(self, "rows"):
             del self.rows  # given back before more is taken
         self._place(plan)
         self.plan = plan
+
+    def with_plan(self, plan: Plan, meeting: Meeting) -> Part:
+        """Return the same with the rows of a plan that differs in weights alone; nothing changes here."""
+        other = copy.copy(self)
+        other.__dict__.pop("resident", None)
+        other.plan, other._params = plan, {p.name: dict(p.params) for p in plan.populations}
+        other._lists, other._meeting = None, meeting
+        other.arrays = copy.copy(self.arrays)  # whose sums may be bytes or words
+        other._place(plan)
+        return other
+
+    @functools.cached_property
+    def resident(self) -> PartResident:
+        """What programs of `simulate` share on this GPU."""
+        memories = {**self.rows.memories, "rows": self.row_of_place, **self.couplings}
+        about = self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories
+        return PartResident(*about, self.number, self._list_size, self._moves)
 
     def _late(self, plan: Plan) -> Mapping[str, Any]:
         """Return what of the structure says how late packets are read, and where they go."""
@@ -129,7 +184,8 @@ class Part(CudaEngine):
 
     def make_room(self) -> None:
         """Make room for the spikes of the steps until a launch ends whose list is full."""
-        steps = (3 if self.plastic else 2) + self.shape.structure.lag  # after the one that reports a full list
+        structure = self.shape.structure
+        steps = (3 if self.plastic else 2) + structure.lag + structure.extra  # after the one that reports a full list
         self._spikes.make_room(steps * self.partition.per)
 
     def _described(self) -> Any:
@@ -137,13 +193,23 @@ class Part(CudaEngine):
         net, partition = super()._described(), self.partition
         net["first_block"], net["own_blocks"], net["gpu"] = partition.first, partition.here, self.number
         net["patience"] = PATIENCE
-        if not partition.pushed:  # else they are those of all own blocks
-            self._move(net, "ring", 4 * self.arrays.slots * partition.cells)
-            self._move(net, "starts", self.rows.start_bytes * (partition.sources + 1))
-            self._move(net, "bases", 8)
+        for name, nbytes in self._moves.items():
+            if name in net.dtype.names and name != "ends":
+                self._move(net, name, nbytes)
         if self.clocks:
             self._move(net, "clocks", self.clocks.memory.nbytes // partition.here)
         return net
+
+    @property
+    def _moves(self) -> dict[str, int]:
+        """How many bytes a block has in arrays that are those of own blocks, though blocks are numbered through."""
+        if self.partition.pushed:  # others are those of all own blocks together
+            return {"ends": 16}
+        ring, starts = (
+            4 * self.arrays.slots * self.partition.cells,
+            self.rows.start_bytes * (self.partition.sources + 1),
+        )
+        return {"ends": 16, "ring": ring, "starts": starts, "bases": 8}
 
     def _move(self, net: Any, name: str, nbytes: int) -> None:
         """Let an address be that of block 0, given how many bytes a block has there."""
@@ -170,7 +236,7 @@ class Part(CudaEngine):
         if self.plastic:
             self.plastic.write(state)
         self.arrays.states.upload(states)
-        self.arrays.ring.upload(np.ascontiguousarray(self.partition.ring_here(sums)))
+        self.arrays.put_sums(np.ascontiguousarray(self.partition.ring_here(sums)))
 
     def read_into(self, states: Array, sums: Array) -> None:
         """Fill in what this GPU has of the states of all neurons, and of the sums of all blocks."""
@@ -178,7 +244,7 @@ class Part(CudaEngine):
         begin, end = partition.first * partition.per, (partition.first + partition.here) * partition.per
         for k, row in enumerate(states):
             self.arrays.states.fill(row[begin:end], 4 * (k * row.size + begin))
-        partition.ring_here(sums)[...] = self.arrays.ring.download(np.int32, partition.ring_shape(self.arrays.slots))
+        partition.ring_here(sums)[...] = self.arrays.sums()
 
     def go_on(self, step: int) -> None:
         """Continue with a step, from a state that is whole."""
@@ -186,7 +252,7 @@ class Part(CudaEngine):
 
     def launch(self, net: Any, steps: int) -> None:
         """Start a launch of a run, which all GPUs have described."""
-        self._move(net, "ends", 16)
+        self._move(net, "ends", self._moves["ends"])
         self._move(net, "spikes", 8 * int(net["capacity"]))
         parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
         kernel, _, threads, shared = self.launched

@@ -9,6 +9,12 @@ BE u64* inbox_on(const Net& net, u32 gpu, u32 inbox, u32 block) {
 
 BE u32 heard_block(const Net& net, u32 listener);
 
+// Say whether a thread listens to another GPU, whose packets are read later.
+BE bool hears_far(const Net& net, u32 tid) {
+    const u32 listener = tid - (CARRIERS + 1) * 32;
+    return FAR_LAG > LAG && tid >= (CARRIERS + 1) * 32 && lag_of(net, heard_block(net, listener)) > LAG;
+}
+
 // Where a lane writes or reads, in the first of the steps that are kept. Those of the sender write to all inboxes of this
 // GPU, and to FAR inboxes of each other one, unless those get messages.
 BE u64* post_among(const Net& net, u32 block, u32 tid) {
