@@ -162,9 +162,21 @@ def no_package(module: str, install: str, package: str | None = None) -> str | N
         is_missing = importlib.util.find_spec(module) is None
     except ModuleNotFoundError:  # the package that it is a part of is missing
         is_missing = True
-    if is_missing:
-        return f"the package {package or module.partition('.')[0]!r} is not installed; run: {install}"
-    return None
+    if not is_missing:
+        return None
+    name = package or module.partition(".")[0]
+    if _is_installed(name):
+        return f"the package {name!r} is installed without its module {module!r}, in part; run: {install}"
+    return f"the package {name!r} is not installed; run: {install}"
+
+
+def _is_installed(package: str) -> bool:
+    from importlib import metadata
+
+    try:
+        return bool(metadata.version(package))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 def load_with_packages(where: str, module: str, install: str) -> Any:

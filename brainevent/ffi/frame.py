@@ -26,6 +26,7 @@ __all__ = [
     "make_error",
     "read_attribute",
     "read_word",
+    "run_of",
     "stream_of",
 ]
 
@@ -60,6 +61,7 @@ OFFSETS = {
     "XLA_FFI_Api.XLA_FFI_Type_Register": 88,
     "XLA_FFI_Api.XLA_FFI_State_Set": 104,
     "XLA_FFI_Api.XLA_FFI_State_Get": 112,
+    "XLA_FFI_Api.XLA_FFI_RunId_Get": 176,
     "XLA_FFI_Api.XLA_FFI_DeviceOrdinal_Get": 184,
 }
 METADATA_EXTENSION = 1  # XLA_FFI_Extension_Metadata
@@ -67,6 +69,7 @@ INTERNAL = 13  # XLA_FFI_Error_Code_INTERNAL
 SIZES = {
     "XLA_FFI_Error_Create_Args": 28,
     "XLA_FFI_Stream_Get_Args": 32,
+    "XLA_FFI_RunId_Get_Args": 32,
     "XLA_FFI_DeviceOrdinal_Get_Args": 28,
 }  # the header's *_STRUCT_SIZE
 
@@ -158,6 +161,11 @@ def stream_of(call_frame: int) -> int:
 def device_of(call_frame: int) -> int:
     """Return the number of the device of a call."""
     return _asked(call_frame, "DeviceOrdinal") & 0xFFFF_FFFF
+
+
+def run_of(call_frame: int) -> int:
+    """Return the number of the run of a program that a call is part of: the same on all its devices."""
+    return _asked(call_frame, "RunId")
 
 
 def _asked(call_frame: int, what: str) -> int:

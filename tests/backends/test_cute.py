@@ -14,9 +14,9 @@ from brainevent import KernelArgumentError, KernelCompilationError
 from brainevent.ffi.declared import Argument
 from brainevent.ffi.tvm.library import Source, callable_of
 
-cutlass = pytest.importorskip("cutlass")
+cute = pytest.importorskip("cutlass.cute")
+cutlass = importlib.import_module("cutlass")
 tvm_ffi = pytest.importorskip("tvm_ffi")
-cute = importlib.import_module("cutlass.cute")
 compiler = importlib.import_module("brainevent.backends.cute.compiler")
 kernels = importlib.import_module("brainevent.backends.cute.kernel")
 

@@ -12,8 +12,8 @@ from brainevent import XLACustomKernel
 from brainevent.languages import language
 
 pytestmark = pytest.mark.gpu
-cutlass = pytest.importorskip("cutlass")  # wheels: nvidia-cutlass-dsl and its libs, apache-tvm-ffi
-from cutlass import cute  # noqa: E402
+cute = pytest.importorskip("cutlass.cute")  # wheels: nvidia-cutlass-dsl and its libs, apache-tvm-ffi
+import cutlass  # noqa: E402
 
 X = jnp.arange(1000.0)
 ARGUMENTS = {"x": "input", "out": "output", "factor": "float32"}

@@ -2,6 +2,7 @@
 """What `doctor` says is missing for languages with compilers of their own: packages, compilers, drivers."""
 
 import ctypes
+import importlib.metadata
 import shutil
 
 import pytest
@@ -42,16 +43,40 @@ def test_the_first_thing_that_is_missing_is_named(monkeypatch, room):
     monkeypatch.setattr(room, "no_device", lambda *_: None)
     monkeypatch.setattr(room, "no_driver", lambda what, least: f"{what} needs {least}")
     if room is cutile:
-        monkeypatch.setattr(shutil, "which", lambda *_: None)
-        monkeypatch.setattr(cutile.importlib.util, "find_spec", lambda *_: None)
-        assert cutile._why_missing() == (
-            "cuTile's compiler, tileiras of CUDA 13.1 or newer, is not installed; "
-            "run: pip install 'cuda-tile[tileiras]'"
-        )
-        monkeypatch.setattr(shutil, "which", lambda *_: "/usr/bin/tileiras")
+        monkeypatch.setattr(shutil, "which", lambda *_, **__: "/usr/bin/tileiras")
     assert room._why_missing().endswith(("needs (13, 0)", "needs (12, 9)"))
     monkeypatch.setattr(room, "no_package", lambda module, install, package: f"{package}: {install}")
     assert "pip install" in room._why_missing()
+
+
+ABSENT = "cuTile's compiler, tileiras of CUDA 13.1 or newer, is not installed; run: pip install 'cuda-tile[tileiras]'"
+SEVERAL = (
+    "cuTile's compiler is of several releases (nvidia-cuda-tileiras 13.10.37, nvidia-cuda-nvcc 13.4.92, nvidia-nvvm "
+    "13.4.92); run: pip install nvidia-cuda-tileiras==13.10.* nvidia-cuda-nvcc==13.10.* nvidia-nvvm==13.10.*"
+)
+
+
+@pytest.mark.parametrize(
+    ("tileiras", "nvvm", "words"),
+    [("13.4.92", "13.4.1", None), (None, "13.4.92", ABSENT), ("13.10.37", "13.4.92", SEVERAL)],
+)
+def test_the_compiler_of_cutile_is_of_one_release(monkeypatch, tmp_path, tileiras, nvvm, words):
+    versions = {"nvidia-cuda-tileiras": tileiras, "nvidia-cuda-nvcc": "13.4.92", "nvidia-nvvm": nvvm}
+
+    def version(package):
+        if versions[package] is None:
+            raise importlib.metadata.PackageNotFoundError(package)
+        return versions[package]
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    assert cutile._why_no_compiler() == words
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "tileiras").touch(mode=0o755)
+    monkeypatch.undo()
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))  # another one, in a toolkit
+    assert cutile._why_no_compiler() is None
 
 
 @pytest.mark.parametrize("wrapper", ["cutile_kernel", "cute_kernel"])
@@ -71,3 +96,16 @@ def test_a_part_of_a_package_that_is_missing():
         languages.no_package("no_such_package.part", "it") == "the package 'no_such_package' is not installed; run: it"
     )
     assert languages.no_package("json.no_such", "it", "its-name") == "the package 'its-name' is not installed; run: it"
+
+
+def test_a_package_that_is_installed_in_part(tmp_path, monkeypatch):
+    """What is left of CuTe DSL where one of its wheels is missing: a package without the modules in it."""
+    (tmp_path / "half_a_language" / "_parts").mkdir(parents=True)
+    (tmp_path / "half_a_language-1.0.dist-info").mkdir()
+    (tmp_path / "half_a_language-1.0.dist-info" / "METADATA").write_text("Name: half-a-language\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert languages.no_package("half_a_language.kernels", "pip install it", "half-a-language") == (
+        "the package 'half-a-language' is installed without its module 'half_a_language.kernels', in part; "
+        "run: pip install it"
+    )
+    assert languages.no_package("half_a_language._parts", "it", "half-a-language") is None
