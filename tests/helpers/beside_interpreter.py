@@ -125,3 +125,25 @@ DRAWN_PARAMS = {
     "each": np.random.default_rng(0).uniform(0, 9, 700).astype(np.float32),
     "threshold": np.float32(130),
 }
+
+
+def said_of_nan(engine):
+    """Run an engine of `small_plans.plan(..., check_finite=True)` into a value that is not finite: its error."""
+    engine.run(3, Wanted(), {})
+    engine.set("b", "drive", np.where(np.arange(21) == 4, np.float32(np.nan), np.float32(0)))
+    engine.set("a", "drive", np.where(np.arange(37) >= 30, np.float32(np.inf), np.float32(0)))
+    with pytest.raises(NotFiniteError) as error:
+        engine.run(10, ALL, {})
+    return str(error.value)
+
+
+def compare_after_replacing(ours, theirs, steps, wanted):
+    """Replace a parameter, `eta`, and the weights of plastic synapses, `ab`, between runs of two engines."""
+    for engine in (ours, theirs):
+        engine.run(steps[0], wanted, {})
+        engine.set("ab", "eta", np.float32(0.5))
+        state = engine.state
+        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
+        engine.load(dataclasses.replace(state, synapses={"ab": {**state.synapses["ab"], "w": w}}))
+    equal(as_tree(ours.run(steps[1], wanted, {})), as_tree(theirs.run(steps[1], wanted, {})))
+    equal(ours.state, theirs.state)

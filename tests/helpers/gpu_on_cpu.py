@@ -81,6 +81,10 @@ static void add_if(bool yes, int* at, int x, int*) {
     if (yes && LAYOUT == 4) __atomic_fetch_add(at, x, __ATOMIC_RELAXED);  // other blocks add, too
     else if (yes) add_in_block(at, x);
 }
+static u32 byte_among(u32 x, u32 k) { return 0x4B000000u | (x >> 8 * k & 255); }
+static u32 bytes_as_word(u32 a, u32 b, u32 c, u32 d) {
+    return a & 255 | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24;
+}
 static u32 lowest_bit(u32 x) { return __builtin_ctz(x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }

@@ -8,7 +8,7 @@ import mixed_networks
 import numpy as np
 import pytest
 import synapse_rules
-from beside_interpreter import as_tree, compare, equal
+from beside_interpreter import as_tree, compare, compare_after_replacing, equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plastic_networks import ALL, check_all_that_rules_use, mixed, network, triplet
@@ -151,15 +151,7 @@ def test_parameters_and_weights_are_replaced():
     """`set` and `load` act as in the interpreter."""
     plan = synapse_rules.plan_of(network(triplet("axon"), 0.3), 2)
     ours, theirs = NumbaEngine(plan), Interpreted(plan)
-    for engine in (ours, theirs):
-        engine.run(10, ALL, {})
-        engine.set("ab", "eta", np.float32(0.5))
-        state = engine.state
-        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
-        synapses = {"ab": {**state.synapses["ab"], "w": w}}
-        engine.load(dataclasses.replace(state, synapses=synapses))
-    equal(as_tree(ours.run(20, ALL, {})), as_tree(theirs.run(20, ALL, {})))
-    equal(ours.state, theirs.state)
+    compare_after_replacing(ours, theirs, (10, 20), ALL)
 
 
 @pytest.mark.parametrize("parts", [1, 3])

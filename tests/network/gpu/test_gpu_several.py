@@ -17,6 +17,7 @@ import synapse_rules
 import test_network_gpu as one_gpu
 import test_several_gpus as pretended
 from beside_interpreter import ALL, as_tree, compare, equal
+from sanitizer import sanitized
 
 import brainevent as be
 from benchmarks.probes.network_plastic import network as of_pairs
@@ -110,8 +111,9 @@ def test_blocks_that_push(monkeypatch, where, blocks, size):
 
 @pytest.mark.parametrize(("where", "count"), [("in_streams", 2), ("on_gpus", 2), ("on_gpus", 4)])
 @pytest.mark.parametrize("apart", [20, 1])
-def test_messages_between_gpus(where, count, apart):
+def test_messages_between_gpus(monkeypatch, where, count, apart):
     """Few spikes, and more than a message has room for: 96 in a step; launches that are stopped, and go on."""
+    monkeypatch.setattr(shape, "_MESSAGES", True)
     cells = be.models.lif_delta("cells", 40_000, current=np.where(np.arange(40_000) % apart == 0, 200.0, 0.0))
     links = [
         be.Projection(cells, cells, be.connect.in_degree(100, weight=weight), into="syn", delay=delay, name=str(delay))
@@ -132,6 +134,7 @@ def test_messages_between_gpus(where, count, apart):
 @pytest.mark.parametrize(("size", "more"), [(700, 1), (20_000, 2), (20_000, 7)])
 def test_messages_of_bursts(monkeypatch, where, size, more):
     """All neurons at once: rows go to a list on each other GPU."""
+    monkeypatch.setattr(shape, "_MESSAGES", True)
     monkeypatch.setattr(shape, "_MESSAGE", 2)
     plan = pretended.later(one_gpu.bursting(size), more)
     engine = SeveralEngine(plan, devices=devices_of(where), blocks=20, shared_bytes=one_gpu.SMALL)
@@ -142,6 +145,7 @@ def test_messages_of_bursts(monkeypatch, where, size, more):
 @WHERE
 @pytest.mark.parametrize("fault", ["never", "ended"])
 def test_a_gpu_whose_messages_are_missing_ends_the_others(monkeypatch, where, fault):
+    monkeypatch.setattr(shape, "_MESSAGES", True)
     monkeypatch.setattr(part, "PATIENCE", 300_000_000)
     monkeypatch.setattr(shape, "_MESSAGE", 2)
     devices, plan = devices_of(where), pretended.later(one_gpu.dense(20_000), 2)
@@ -228,6 +232,30 @@ def test_a_gpu_that_is_missing_ends_the_others(monkeypatch, where, fault):
     engine.run(9, Wanted(), {})
     theirs.run(9, Wanted(), {})
     equal(engine.state, theirs.state)
+
+
+EXCHANGING = """
+import sys
+import small_plans
+from beside_interpreter import equal
+from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.several.engine import SeveralEngine
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.run.recorded import Wanted
+
+devices = [cuda_device(0).beside() for _ in range(2)]
+engine, theirs = SeveralEngine(small_plans.plan(), devices=devices, blocks=2), Interpreted(small_plans.plan())
+engine.run(int(sys.argv[1]), Wanted(), {})
+theirs.run(int(sys.argv[1]), Wanted(), {})
+equal(engine.state, theirs.state)
+print("right")
+"""
+
+
+@pytest.mark.parametrize(("tool", "steps"), [("memcheck", 20), ("racecheck", 3)])
+def test_the_exchange_is_clean(tmp_path, tool, steps):
+    """Two parts of a network on one GPU, in two streams."""
+    assert sanitized(tool, tmp_path, EXCHANGING, steps).endswith("right")
 
 
 FAILING = """

@@ -6,10 +6,10 @@ import dataclasses
 import numpy as np
 import pytest
 import synapse_rules
-from beside_interpreter import as_tree, compare, equal
+from beside_interpreter import compare, compare_after_replacing
 from gpu_on_cpu import PretendDevice
 from plastic_networks import ALL, network, triplet
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from brainevent.network.gpu import plastic_deferred
@@ -107,18 +107,23 @@ def test_states_of_targets_are_those_of_the_step():
     compare(engine, (1, 40), ALL)
 
 
-@pytest.mark.parametrize(("where", "lag"), [("axon", 3), ("dendrite", 3)])
-def test_a_launch_ends_before_a_list_is_full(monkeypatch, where, lag):
-    """Neurons spike in each second step, all at once: so warps deal with several spikes together."""
+def spiking_often(where, size):
+    """Return a network whose neurons spike in each second step, all at once."""
 
     def often(s, arriving, p):
         return s.replace(n=s.n + 1, v=s.v + arriving.syn, u=s.v), s.n % 2 == 1
 
-    cells = be.Population("a", 70, often, {"n": 0, "v": 0.0, "u": 0.5})
+    cells = be.Population("a", size, often, {"n": 0, "v": 0.0, "u": 0.5})
     connect = be.connect.prob(0.2, weight=be.uniform(0, 0.3))
     links = [be.Projection(cells, cells, connect, "syn", 1.2, "aa", pairs(where))]
     links += [be.Projection(cells, cells, connect, "syn", 0.4, "fixed")]
-    engine = engine_of(synapse_rules.plan_of(be.Network([cells], links, dt=0.1), 1), 3)
+    return be.Network([cells], links, dt=0.1)
+
+
+@pytest.mark.parametrize(("where", "lag"), [("axon", 3), ("dendrite", 3)])
+def test_a_launch_ends_before_a_list_is_full(where, lag):
+    """Warps deal with several spikes together."""
+    engine = engine_of(synapse_rules.plan_of(spiking_often(where, 70), 1), 3)
     assert engine.plastic.layouts["aa"].deferred
     assert engine.plastic.text.lag == lag
     engine.device.launches.clear()
@@ -159,14 +164,7 @@ def test_long_rows_come_in_parts():
 def test_parameters_weights_and_states_are_replaced_between_launches():
     plan = plan_of(pairs("dendrite"), 0.6)
     ours, theirs = engine_of(plan, 2), Interpreted(plan)
-    for engine in (ours, theirs):
-        engine.run(30, ALL, {})
-        engine.set("ab", "eta", np.float32(0.5))
-        state = engine.state
-        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
-        engine.load(dataclasses.replace(state, synapses={"ab": {**state.synapses["ab"], "w": w}}))
-    equal(as_tree(ours.run(50, ALL, {})), as_tree(theirs.run(50, ALL, {})))
-    equal(ours.state, theirs.state)
+    compare_after_replacing(ours, theirs, (30, 50), ALL)
 
 
 @pytest.mark.parametrize("why", ["little shared memory", "synapses are watched"])
@@ -182,6 +180,6 @@ def test_calls_do_not_wait(why):
 @pytest.mark.parametrize(("where", "delay"), [("axon", be.uniform(0.4, 0.9)), ("dendrite", 1.5)])
 def test_the_text_compiles_for_gpus(where, delay):
     engine = engine_of(plan_of(pairs(where), delay))
-    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17", AS_WRITTEN)
     for word in ("fma.", "approx"):
         assert word not in ptx

@@ -11,7 +11,7 @@ from beside_interpreter import as_tree, compare, equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from brainevent.errors import NetworkError
@@ -256,7 +256,7 @@ def test_what_does_not_fit_is_refused_before_it_is_drawn():
 
 def test_the_text_compiles_for_gpus():
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    ptx = ptx_of(plastic_rows_text(), "--std=c++17")
+    ptx = ptx_of(plastic_rows_text(), "--std=c++17", AS_WRITTEN)
     for name in ("sort_lines", "take_keys", "index_targets", "add_sources", "order_rows", "fill_words"):
         assert f".entry {name}" in ptx
     for word in ("fma.", "approx", ".local"):

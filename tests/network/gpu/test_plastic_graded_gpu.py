@@ -11,7 +11,7 @@ from beside_interpreter import compare, equal, stop_alike
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plastic_networks import graded, network, triplet
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from brainevent.network.cpu.engine import NumbaEngine
@@ -96,6 +96,6 @@ def test_many_random_networks(net, blocks, shared_bytes, data):
 def test_the_text_compiles_for_gpus():
     plan = synapse_rules.plan_of(graded("axon", be.uniform(0.4, 0.9)), 1)
     engine = engine_of(plan)
-    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17", AS_WRITTEN)
     for word in ("fma.", "approx", ".local"):
         assert word not in ptx

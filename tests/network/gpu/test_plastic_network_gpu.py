@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import synapse_rules
-from beside_interpreter import as_tree, compare, equal
+from beside_interpreter import as_tree, compare, compare_after_replacing, equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plastic_networks import ALL, both_places, check_all_that_rules_use, mixed, network, triplet
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from benchmarks.probes.network_plastic import network as of_pairs
@@ -24,7 +24,7 @@ from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.text import marked, step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
-from brainevent.network.run.recorded import Wanted
+from brainevent.network.run.recorded import Sample, Wanted
 from brainevent.network.run.simulation import Simulation
 from brainevent.network.state import initial_state
 
@@ -181,14 +181,7 @@ def test_parameters_and_weights_are_replaced():
     """`set` and `load` act as in the interpreter."""
     plan = synapse_rules.plan_of(network(triplet("axon"), 0.3), 1)
     ours, theirs = engine_of(plan, 2), Interpreted(plan)
-    for engine in (ours, theirs):
-        engine.run(10, ALL, {})
-        engine.set("ab", "eta", np.float32(0.5))
-        state = engine.state
-        w = np.linspace(0, 0.5, state.synapses["ab"]["w"].size).astype(np.float32)
-        engine.load(dataclasses.replace(state, synapses={"ab": {**state.synapses["ab"], "w": w}}))
-    equal(as_tree(ours.run(20, ALL, {})), as_tree(theirs.run(20, ALL, {})))
-    equal(ours.state, theirs.state)
+    compare_after_replacing(ours, theirs, (10, 20), ALL)
 
 
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
@@ -236,24 +229,42 @@ def test_the_text_compiles_for_gpus(where):
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
     plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.4, 0.9)), 1, check_finite=where == "dendrite")
     engine = engine_of(plan)
-    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17", AS_WRITTEN)
     assert ".entry run" in ptx
     for word in ("fma.", "approx", ".local"):
         assert word not in ptx
 
 
-def test_where_synapses_lie():
+@pytest.mark.parametrize("shared_bytes", [None, SMALL])
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+def test_synapses_in_shared_memory_and_in_memory(where, shared_bytes):
+    """Weights and states of some are recorded, launches begin and end, and a state is read and written."""
+    plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 1)
+    engine = engine_of(plan, 3, shared_bytes)
+    assert engine.plastic.text.inside == (shared_bytes is None)
+    samples = {name: Sample("ab", name, 3, np.array([5, 0, 70, 5]), of_synapses=True) for name in ("w", "e")}
+    wanted = dataclasses.replace(ALL, samples=samples)
+    compare(engine, (1, 7, 40), wanted)
+    second, theirs = engine_of(plan, 2, shared_bytes), Interpreted(plan)
+    for one in (second, theirs):
+        one.load(engine.state)
+    equal(as_tree(second.run(20, wanted, {})), as_tree(theirs.run(20, wanted, {})))
+    equal(second.state, theirs.state)
+
+
+@pytest.mark.parametrize(("fan", "where"), [(20, "shared memory"), (280, "memory")])
+def test_where_synapses_lie(fan, where):
     """In the report, without rows of fixed synapses where there are none."""
-    plan = build_plan(of_pairs(300, 100, plastic=True), seed=1, parts=1, warn=False)
+    plan = build_plan(of_pairs(300, fan, plastic=True), seed=1, parts=1, warn=False)
     engine = engine_of(plan, 3)
     simulation = Simulation(plan, engine)
     expected = (
-        r"at most 100 neurons each, states in registers; sums of 2 steps in shared memory; plastic synapses in memory, "
-        r"[\d.]+ kB, [\d.]+ bytes a plastic synapse\nelements of sweeps run one after another\n"
+        r"at most 100 neurons each, states in registers; sums of 2 steps in shared memory; plastic synapses in "
+        rf"{where}, [\d.]+ kB, [\d.]+ bytes a plastic synapse\nelements of sweeps run one after another\n"
         r"training, and all else of simulate: in plain JAX"
     )
     assert re.search(expected, simulation.report())
-    assert engine.plastic.nbytes / engine.plastic.entries < 16
+    assert engine.plastic.nbytes / engine.plastic.entries < (40 if where == "shared memory" else 16)
 
 
 def test_clocks_say_where_the_time_of_a_step_goes():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import small_plans
 import test_network_gpu as one_gpu
-from beside_interpreter import ALL, as_tree, compare, equal, plans, wishes
+from beside_interpreter import ALL, as_tree, compare, equal, plans, said_of_nan, wishes
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,7 +20,7 @@ from ptx import ptx_of
 from several_on_cpu import PretendPeer, several_of
 
 import brainevent as be
-from brainevent.errors import NetworkError, NotFiniteError
+from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.drawing import Drawing, drawing_text
@@ -110,6 +110,7 @@ def test_more_neurons_than_threads(monkeypatch, most):
     plan, inputs = one_gpu.crowded()
     engine = several_of(plan, 2, 1)
     assert bool(engine._parts[0].shape.structure.cells) == (most > 0)
+    assert bool(engine._parts[0].shape.structure.fours) == (most == 0)
     assert [one.rows.layout == PUSHED for one in engine._parts] == [most == 0] * 2
     compare(engine, [4, 5], Wanted(("a", "c"), ("b",), ("c", "b")), inputs)
 
@@ -245,15 +246,8 @@ def test_weights_are_replaced_on_all_gpus():
 
 
 def test_what_is_not_finite_is_named():
-    def failing(engine):
-        engine.run(3, Wanted(), {})
-        engine.set("b", "drive", np.where(np.arange(21) == 4, np.float32(np.nan), np.float32(0)))
-        with pytest.raises(NotFiniteError) as error:
-            engine.run(10, ALL, {})
-        return str(error.value)
-
     plan = small_plans.plan(1, check_finite=True)
-    assert failing(several_of(plan, 2)) == failing(Interpreted(plan))
+    assert said_of_nan(several_of(plan, 2)) == said_of_nan(Interpreted(plan))
 
 
 def test_threads_for_all_who_listen():
@@ -518,18 +512,16 @@ def test_the_report_draws_the_partition():
     for number, blocks in enumerate(("0 to 1", "2 to 3")):
         assert re.search(rf"GPU {number} \(a pretend GPU\): blocks {blocks} of 4, synapses take [\d.]+ kB\n", report)
     assert "one GPU runs a network of 1500 synapses at least as fast, if they fit there" in report
-    assert "sweeps, and simulate without surrogate=, need one GPU" in report
+    assert "sweeps need one GPU" in report
     assert "elements of sweeps" not in report
 
 
-def test_simulate_and_sweep_need_one_gpu():
+def test_a_sweep_needs_one_gpu():
     network = with_delays()
     plan = build_plan(network, seed=1)
     sim = Simulation(plan, several_of(plan, 2), network=network)
-    words = "a network on several GPUs runs with sim.run alone; build it without devices="
-    with pytest.raises(NetworkError, match=f"simulate: {words}"):
-        be.simulate(sim, sim.state, sim.params, 5)
-    with pytest.raises(NetworkError, match=f"sweep: {words}"):
+    words = "sweep: the elements of a sweep run side by side on one GPU; build the network without devices="
+    with pytest.raises(NetworkError, match=words):
         sim.sweep(5, "cells.rate", {"cells": {"current": [1.0, 2.0]}})
 
 

@@ -35,6 +35,7 @@ SMALL = one_gpu.SMALL
 def _short_messages(monkeypatch):
     """Few blocks gain from messages of few units: of two, six rows."""
     monkeypatch.setattr(shape, "_MESSAGE", 2)
+    monkeypatch.setattr(shape, "_MESSAGES", True)
 
 
 def told(plan, gpus=2, blocks=3, **more):
@@ -148,6 +149,9 @@ def test_which_networks_send_messages(monkeypatch):
 
     late = later(one_gpu.dense(20_000), 2)
     assert message(late, 3) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(shape, "_MESSAGES", False)
+        assert message(late, 3) == 0  # rows lie at one place on both GPUs
     assert message(late, 2) == 0  # of two blocks, two units
     assert message(late, 8) == 0  # of eight multiprocessors
     assert message(one_gpu.dense(20_000), 3) == 0  # a delay of one step

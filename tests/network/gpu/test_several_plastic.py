@@ -13,7 +13,7 @@ import test_plastic_network_gpu as one_gpu
 from beside_interpreter import as_tree, compare, equal
 from gpu_on_cpu import PretendDevice
 from plastic_networks import ALL, both_places, check_all_that_rules_use, mixed, network, triplet
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 from several_on_cpu import PretendPeer, several_of
 from test_plastic_drawing import STATES, both
 from test_plastic_drawing import network as drawn_network
@@ -319,7 +319,8 @@ def test_sweeps_need_one_gpu():
     plan = plan_of(net)
     simulation = Simulation(plan, several_of(plan, 2, 2), network=net)
     with pytest.raises(
-        NetworkError, match=r"sweep: a network on several GPUs runs with sim\.run alone; build it without"
+        NetworkError,
+        match=r"sweep: the elements of a sweep run side by side on one GPU; build the network without devices=",
     ):
         simulation.sweep(5, "a.rate", {"ab": {"eta": [0.1, 0.2]}})
 
@@ -347,7 +348,7 @@ def test_where_synapses_lie():
 def test_the_text_compiles_for_gpus(where, delay):
     """Memory is ordered for all GPUs; nothing is fused, and no array of a thread lies in memory."""
     engine = several_of(plan_of(network(triplet(where), delay)), 2, 2)._parts[0]
-    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17")
+    ptx = ptx_of(step_text(engine.kinds, engine.shape.structure, None, engine.plastic.text), "--std=c++17", AS_WRITTEN)
     assert ".relaxed.sys" in ptx
     for word in ("fma.", "approx", ".local", ".gpu"):
         assert word not in ptx

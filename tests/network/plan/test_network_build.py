@@ -770,3 +770,19 @@ def test_neurons_without_self_connections_are_placed_as_many_are(monkeypatch):
     for field in dataclasses.fields(found[0]):
         np.testing.assert_array_equal(*(getattr(one, field.name) for one in found))
     assert found[0].targets.size == 72
+
+
+@pytest.mark.parametrize(
+    ("targets", "number"),
+    [(1, 3), (2, 30), (200, 24), (200, 25), (256, 256), (257, 257), (2048, 1023), (2049, 300), (70_000, 1024)],
+)
+def test_synapses_of_one_weight_are_in_the_order_of_those_with_their_own(targets, number):
+    """They are sorted by their targets alone, in digits that depend on the number of both."""
+    (one, quantum, plan), (own, _, _) = (
+        described.synapses(connect.out_degree(number, weight=weight), 3, targets, seed=5, parts=3)
+        for weight in (2.0, integers(1, 3))
+    )
+    assert one.weights.size == 1 < own.weights.size
+    np.testing.assert_array_equal(one.targets, own.targets)
+    np.testing.assert_array_equal(one.starts, own.starts)
+    assert plan.loads["b", "syn"] * quantum == 2 * np.bincount(own.targets).max()

@@ -11,7 +11,7 @@ from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_rows import rows_of
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 from small_plans import leaky
 from training_on_cpu import PretendGpu
 
@@ -236,7 +236,7 @@ def test_memory_is_given_back():
 
 def test_the_text_compiles_for_gpus():
     """Nothing is fused, nothing approximated, and no array of a thread lies in memory."""
-    ptx = ptx_of(drawing_text(), "--std=c++17")
+    ptx = ptx_of(drawing_text(), "--std=c++17", AS_WRITTEN)
     assert ".entry draw_rows" in ptx
     assert ".entry count_sources" in ptx
     assert "fma." not in ptx

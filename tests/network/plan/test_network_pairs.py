@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_rows import rows_of
 from pairs_oracle import LAWS, drawn_attributes, pairs_of_oracle
-from ptx import ptx_of
+from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from brainevent.network.gpu.drawing import Drawing, drawing_text, functions_of
 from brainevent.network.plan.build import build_plan, wirings_of
 from brainevent.network.plan.connections import connections
+from brainevent.network.plan.drawing import Description, placed_synapses
 
 NAME = "pre->post.syn"
 UNIT = {"x": be.uniform(0, 1), "y": be.uniform(0, 1)}
@@ -115,6 +116,17 @@ def test_a_device_and_any_number_of_threads_draw_the_same(kind, weight, delay, s
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
 
 
+def test_a_device_draws_one_wiring_for_several_seeds():
+    cells = population("cells", 400)
+    network = between(cells, cells, be.connect.prob(lambda a, b: jnp.where(squared(a, b) < 0.01, 0.9, 0), weight=0.5))
+    plan = build_plan(network)
+    [wiring], quantum = wirings_of(network, plan), plan.population("cells").quanta["syn"]
+    drawing = Drawing(PretendDevice())
+    found = [drawing(Description(wiring, quantum, seed, 1)).about for seed in (1, 2, 1)]
+    assert found == [placed_synapses(wiring, quantum, seed, 1).about for seed in (1, 2, 1)]
+    assert found[0] != found[1]
+
+
 def failing(network, measure=None, **how):
     with pytest.raises(be.errors.NetworkError) as error:
         build_plan(network, measure=measure, **how)
@@ -146,12 +158,16 @@ WRONG = {
 }
 
 
+def wrong_network(given):
+    cells = population("cells", 100, {"x": np.arange(100) / 100})
+    how = be.connect.prob(given.get("p", 1.0), weight=given.get("weight", 1.0))
+    return between(cells, cells, how, delay=given.get("delay"))
+
+
 @pytest.mark.parametrize("name", sorted(WRONG))
 def test_values_that_are_wrong_name_the_pair_on_every_engine(name):
     given, message = WRONG[name]
-    cells = population("cells", 100, {"x": np.arange(100) / 100})
-    how = be.connect.prob(given.get("p", 1.0), weight=given.get("weight", 1.0))
-    network = between(cells, cells, how, delay=given.get("delay"))
+    network = wrong_network(given)
     found = failing(network)
     assert message in found
     assert found.startswith(f"projection {NAME}: ")
@@ -363,7 +379,7 @@ def test_the_text_with_functions_compiles_for_gpus():
     network = between(cells, cells, be.connect.prob(CHANCES["near"], weight=WEIGHTS[2]), delay=DELAYS[2])
     (wiring,) = wirings_of(network, build_plan(network))
     for several in (False, True):
-        ptx = ptx_of(drawing_text(functions=functions_of(wiring), several=several), "--std=c++17")
+        ptx = ptx_of(drawing_text(functions=functions_of(wiring), several=several), "--std=c++17", AS_WRITTEN)
         assert ".entry draw_rows" in ptx
         assert "fma." not in ptx
         assert "approx" not in ptx
