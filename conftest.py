@@ -32,7 +32,7 @@ sys.path[:0] = map(str, programs.ROOMS)  # tests import from those of other room
 # Files of docstrings that cannot be imported without a package that no extra for tests brings.
 _NEEDS = {
     "brainevent/event/csr/on_triton.py": "jax_triton",
-    "brainevent/backends/cute/compiler.py": "cutlass",
+    "brainevent/backends/cute/compiler.py": "cutlass.cute",
     "brainevent/backends/cutile/compiler.py": "cuda.tile",
     "brainevent/backends/cutile/plan.py": "cuda.tile",
 }

@@ -184,12 +184,17 @@ def compiled(step, state, rows, constant):
 
     length = rows if isinstance(rows, int) else None
     arguments = state, None if isinstance(rows, int) else rows, constant
+    programs, is_fused = both_ways(run, arguments)
+    return programs, arguments, length or len(rows), is_fused
+
+
+def both_ways(run, arguments):
+    """Return a function as a program of XLA's loop and of a native one, and whether there is one."""
     programs = []
     for fuse in (False, True):
         with config.fuse_loops(fuse):
             programs.append(jax.jit(lambda *x: run(*x)).lower(*arguments).compile())
-    is_fused = be.explain_loops(run, *arguments)[0].is_fused
-    return programs, arguments, length or len(rows), is_fused
+    return programs, be.explain_loops(run, *arguments)[0].is_fused
 
 
 def shortest(programs, arguments, rounds):

@@ -19,7 +19,10 @@ NAMES = {
     "module_without_graph": "module callable, allow_cuda_graph=False",
     "cuda_kernel": "cuda_kernel",
     "cubin_kernel": "cubin_kernel",
+    "cutile_kernel": "cutile_kernel",
+    "cute_kernel": "cute_kernel",
     "numba_cuda": "numba_cuda_kernel",
+    "numba_cuda_mlir": "numba_cuda_kernel of numba-cuda-mlir",
     "callable": "numba_cuda_callable, recorded",
     "callable_with_temporary": "numba_cuda_callable, recorded: two kernels, a temporary",
     "callable_through_python": "numba_cuda_callable, fallback: it waits for the stream",
@@ -31,7 +34,7 @@ NAMES = {
 PEER_NAMES = {"numba_cuda": "numba_cuda_kernel", "callable": "numba_cuda_callable"}
 PLACES = {"chain": f"a jitted chain of {CHAIN}", "loop": f"a jitted loop of {LOOP}"}
 
-_PLANS = ("cuda_kernel", "cubin_kernel", "numba_cuda", "callable", "warp_kernel")
+_PLANS = ("cuda_kernel", "cubin_kernel", "cutile_kernel", "cute_kernel", "numba_cuda", "callable", "warp_kernel")
 _BARS = dict.fromkeys(("module", "module_ffi_call", "module_operator"), Bar(1.1)) | dict.fromkeys(_PLANS, Bar(1.15))
 _SLOW = ("callable_through_python", "warp_jax")
 _CHAIN_NOTES = {

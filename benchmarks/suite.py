@@ -102,6 +102,7 @@ BENCHMARKS = (
     Benchmark("gpu_plasticity", "a product, and then a change of the weights", "gpu", plasticity.measure_gpu_rows),
     Benchmark("gpu_delays", "spikes through synapses with a delay each", "gpu", delays.measure_gpu_rows),
     Benchmark("gpu_drawn", "one in a hundred spikes, times a matrix that is drawn", "gpu", drawn.measure_gpu_rows),
+    Benchmark("gpu_sheet", "synapses that are drawn by distance", "gpu", sheet.measure_gpu_rows),
     Benchmark("gpu_microcircuit", "wall time over the network's time, PD14", "gpu", gpu_microcircuit.measure_rows),
     Benchmark(
         "gpu_microcircuit_statistics", "how PD14 fires, of ten seeds", "gpu", microcircuit_statistics.measure_gpu_rows

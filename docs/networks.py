@@ -476,7 +476,7 @@ def scaling(name: str) -> Picture:
         gpus = [int(number) for number in row["us"]]
         faster = [row["us"]["1"] / row["us"][str(number)] for number in gpus]
         axes.plot(gpus, faster, color=colour, marker="o", linewidth=1.6, label=row["network"])
-    axes.set(xscale="log", yscale="log", xlabel="GPUs", ylim=(0.5, 12))
+    axes.set(xscale="log", yscale="log", xlabel="GPUs", ylim=(0.5, 16))
     axes.set_xticks([1, 2, 4], ["1", "2", "4"])
     axes.set_yticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
     axes.minorticks_off()

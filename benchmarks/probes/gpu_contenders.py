@@ -43,8 +43,8 @@ def make_jax_alone() -> Contender:
     return lambda a, b: jax.lax.optimization_barrier(a + b)
 
 
-def _numba_add() -> Any:
-    from numba import cuda as numba_cuda
+def _numba_add(package: str = "numba") -> Any:
+    numba_cuda = importlib.import_module(f"{package}.cuda")
 
     @numba_cuda.jit
     def add(a: Any, b: Any, out: Any) -> None:
@@ -60,11 +60,11 @@ def blocks(array: Any) -> int:
     return -(-array.size // BLOCK)
 
 
-def make_numba_cuda() -> Contender:
+def make_numba_cuda(package: str = "numba") -> Contender:
     """`brainevent.numba_cuda_kernel`; ours, or in its process the peer's."""
     import brainevent
 
-    add = _numba_add()
+    add = _numba_add(package)
     build = keep_last(lambda out: brainevent.numba_cuda_kernel(add, outs=out, launch_dims=out.shape[0]))
     return lambda a, b: build(like(a))(a, b)
 
@@ -186,6 +186,24 @@ def make_cubin_kernel() -> Contender:
     return lambda a, b: build(like(a))(a, b, size=a.shape[0])
 
 
+def make_cutile_kernel() -> Contender:
+    """`brainevent.cutile_kernel`: tiles of as many elements as blocks of the others have threads."""
+    import brainevent
+
+    add = importlib.import_module("benchmarks.probes.cutile_kernels").add
+    build = keep_last(lambda out: brainevent.cutile_kernel(add, outs=out, grid=blocks(out)))
+    return lambda a, b: build(like(a))(a, b, tile=BLOCK)
+
+
+def make_cute_kernel() -> Contender:
+    """`brainevent.cute_kernel`: a host function that launches one kernel."""
+    import brainevent
+
+    add = importlib.import_module("benchmarks.probes.cute_kernels").add
+    build = keep_last(lambda out: brainevent.cute_kernel(add, outs=out))
+    return lambda a, b: build(like(a))(a, b)
+
+
 def make_triton() -> Contender:
     """A Triton kernel through jax-triton."""
     jax_triton = importlib.import_module("jax_triton")
@@ -210,6 +228,7 @@ def make_pallas() -> Contender:
 
 
 _NUMBA, _WARP = ("brainevent", "numba.cuda"), ("brainevent", "warp")
+_MLIR = "numba_cuda_mlir"
 WAYS: dict[str, Way] = {
     "jax": Way(make_jax_add),
     "jax_alone": Way(make_jax_alone),
@@ -220,7 +239,10 @@ WAYS: dict[str, Way] = {
     "module_without_graph": Way(make_module_without_graph, ("brainevent",)),
     "cuda_kernel": Way(make_cuda_kernel, ("brainevent", "cuda.bindings")),
     "cubin_kernel": Way(make_cubin_kernel, ("brainevent",)),
+    "cutile_kernel": Way(make_cutile_kernel, ("brainevent", "cuda.tile")),
+    "cute_kernel": Way(make_cute_kernel, ("brainevent", "cutlass.cute", "tvm_ffi")),
     "numba_cuda": Way(make_numba_cuda, _NUMBA),
+    "numba_cuda_mlir": Way(lambda: make_numba_cuda(_MLIR), ("brainevent", _MLIR)),
     "callable": Way(make_callable, _NUMBA),
     "callable_with_temporary": Way(make_callable_with_temporary, _NUMBA),
     "callable_through_python": Way(make_callable_through_python, _NUMBA),
