@@ -55,8 +55,8 @@ FLUSHING = "Flushing flushing;"
 
 # Integers are added and multiplied without a sign, where overflow is defined.
 PREAMBLE = r"""
-#ifndef SHORTENS
-#define SHORTENS true
+#ifndef SHORTENS  // until all numbers have been seen to have the same bits on a GPU
+#define SHORTENS false
 #endif
 #define BE __device__ __forceinline__
 BE float flush(float x) {
