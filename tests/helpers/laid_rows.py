@@ -4,10 +4,10 @@
 import numpy as np
 from gpu_on_cpu import PretendDevice
 
+from brainevent.network.gpu.kinds import kinds_of
 from brainevent.network.gpu.partition import partition_of
 from brainevent.network.gpu.rows import place_synapses
 from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT
-from brainevent.network.gpu.text import kinds_of
 
 __all__ = ["rows_of"]
 

@@ -13,10 +13,10 @@ from ..plan.pending import largest_load
 from ..plan.plan import Plan
 from ..state import NetworkState
 from .device import Device, held
+from .kinds import Kind, extents_of, fractions_of, words_of
 from .partition import Partition
 from .rows import Entry
 from .structs import common_dtype, population_dtype
-from .text import Kind, extents_of, fractions_of, words_of
 
 __all__ = ["Arrays", "NeuronPlaces", "Tables", "falling_receptors", "slots_of", "values_of", "words_of"]
 

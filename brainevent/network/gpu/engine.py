@@ -21,6 +21,7 @@ from .arrays import Arrays
 from .couplings import CouplingRoom
 from .device import Device, default_device
 from .drawing import Drawing
+from .kinds import kinds_of
 from .network import DeviceNetwork
 from .plastic_state import synapses_of_build
 from .program import Resident
@@ -30,7 +31,6 @@ from .run import Run
 from .shape import blocks_beside
 from .spikes import SpikeRoom, Spikes, spikes_text
 from .structs import TREATED
-from .text import kinds_of
 
 __all__ = ["CudaEngine", "drawing_on_gpu"]
 

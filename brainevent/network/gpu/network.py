@@ -22,6 +22,7 @@ from .arrays import Arrays, Tables, falling_receptors, slots_of
 from .clocks import Clocks
 from .couplings import CouplingRoom, coupled_structure, coupling_words
 from .device import Device, Memory, default_device, held
+from .kinds import Kind, extents_of, fractions_of, kinds_of
 from .partition import Partition, partition_of, threads_for
 from .plastic import Plastic
 from .plastic_state import faults_of, read_plastic
@@ -43,8 +44,9 @@ from .shape import (
 )
 from .spikes import SpikeRoom, Spikes
 from .structs import FULL, NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
+from .structure import Structure
 from .sums import wishes_of
-from .text import Kind, Structure, extents_of, fractions_of, kinds_of, step_text
+from .text import step_text
 
 __all__ = ["DeviceNetwork"]
 

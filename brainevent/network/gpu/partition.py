@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..plan.plan import Plan
-from .text import Kind, fractions_of
+from .kinds import Kind, fractions_of
 
 __all__ = [
     "MOST_THREADS",

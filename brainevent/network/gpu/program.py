@@ -21,11 +21,12 @@ from ..plan.plan import Plan
 from ..run.recorded import Wanted
 from .arrays import NeuronPlaces, Tables, words_of
 from .device import Device, Memory
+from .kinds import kinds_of
 from .partition import Partition
 from .recording import flags_of
 from .shape import Shape, in_program
 from .structs import SAMPLE, SHOWN, filled, piece_dtype
-from .text import kinds_of, other_text, step_text
+from .text import other_text, step_text
 
 __all__ = ["Call", "Resident", "called"]
 

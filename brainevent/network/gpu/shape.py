@@ -11,11 +11,12 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
+from .kinds import Kind, fractions_of
 from .partition import MOST_THREADS, Partition, kept_fours, partition_of, threads_for, threads_in_fours
 from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
 from .structs import COMPACT, NOBODY, PADDED, SHORT, SLOTS
+from .structure import Structure
 from .sums import Sums, Wishes, sums_of
-from .text import Kind, Structure, fractions_of
 
 __all__ = [
     "CLUSTER",

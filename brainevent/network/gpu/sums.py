@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..plan.plan import Plan
+from .kinds import Kind
 from .partition import MOST_THREADS, Partition
 from .rows import entry_of
-from .text import Kind
 
 __all__ = ["Sums", "Wishes", "sums_of", "wishes_of"]
 

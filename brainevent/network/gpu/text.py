@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text of a network's kernel: constants of its structure, the rules of its neurons, and what all networks share."""
+"""The text of a network's kernel: the constants of its structure, the rules of its neurons, and what all share."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...scalar.cuda_text import TYPES, cuda_text
 from ...scalar.form import Form
-from ...scalar.poisson_table import PoissonDraw, split
 from ..plan.couplings import added_form
 from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM
 from ..plan.loop_arguments import ALL, DISTINCT, GAPS, GROUPED, ONE, PAIRS, REPLACED
 from ..plan.mapped import MAPPED
-from ..plan.plan import Plan, PopulationPlan
+from .kinds import Kind, are_graded, extents_of, is_whole, words_of
 from .structs import (
     ANEW,
     CARRIED,
@@ -35,7 +32,6 @@ from .structs import (
     LAID,
     LINES,
     LISTED,
-    LOST,
     ORDERED,
     PEER,
     PLACED,
@@ -47,7 +43,6 @@ from .structs import (
     SYNAPSE_SAMPLE,
     TREATED,
     WRITTEN,
-    Extents,
     common_dtype,
     constants_text,
     net_dtype,
@@ -56,23 +51,9 @@ from .structs import (
     shared_text,
     structs_text,
 )
+from .structure import Structure, constant_table
 
-__all__ = [
-    "HISTORY",
-    "LATER_BYTES",
-    "ON_GPU",
-    "PART",
-    "Kind",
-    "PlasticText",
-    "Structure",
-    "extents_of",
-    "fractions_of",
-    "kinds_of",
-    "other_text",
-    "step_text",
-    "value_of",
-    "words_of",
-]
+__all__ = ["HISTORY", "LATER_BYTES", "ON_GPU", "PART", "PlasticText", "other_text", "step_text", "value_of"]
 
 ON_GPU, ON_GPU_PLASTIC = "on_gpu.cu", "on_gpu_plastic.cu"
 HISTORY, PART = 128, 128  # events of a target that are kept; synapses of a part of a spike, at least
@@ -80,7 +61,6 @@ ROOM_LATER, PIECES = 256, 3  # synapses for which a warp makes deferred calls at
 LATER_BYTES = 8 * ROOM_LATER + 48  # of shared memory, for each warp
 _HERE = Path(__file__).parent
 _RULES = "#include_rules"
-_STARTS = {2: "short", 4: "int", 8: "long long"}
 _UPDATE = "template <bool PLAIN> BE bool update"
 _EVENTS = ", u32& events"
 _CHOSEN = {  # functions of each kind, and their parameters
@@ -96,245 +76,11 @@ _CHOSEN = {  # functions of each kind, and their parameters
 }
 
 
-@dataclass(frozen=True)
-class Kind:
-    """What populations of one text share: the rule without the Poisson numbers that are counted in tables, and those.
-
-    `scalars` says of each parameter whether it is one for all neurons; `events`, whether the form returns all events,
-    for plastic synapses.
-    """
-
-    population: PopulationPlan
-    form: Form
-    drawn: tuple[PoissonDraw, ...]
-    scalars: tuple[bool, ...]
-    events: bool
-
-    @property
-    def receptors(self) -> int:
-        """How many receptors there are."""
-        return len(self.population.quanta)
-
-    def is_of(self, other: Kind) -> bool:
-        """Say whether both have the same text."""
-        ours, theirs = (
-            (kind.form, [one.uniform for one in kind.drawn], kind.scalars, kind.population.rule.form)
-            for kind in (self, other)
-        )
-        return ours == theirs
-
-
-def kind_of(population: PopulationPlan, params: Mapping[str, Any], *, events: bool = False) -> Kind:
-    """Return the kind of a population for the parameters that it has now, perhaps with all its events."""
-    names = [name.text for name in population.rule.params]
-    values = [np.asarray(value) for value in params.values()]
-    whole = population.rule.form if events else population.rule.step
-    form, drawn = split(whole, {n: v for n, v in zip(names, values, strict=True) if v.ndim == 0})
-    return Kind(population, form, drawn, tuple(value.ndim == 0 for value in values), events)
-
-
-def kinds_of(plan: Plan, params: Mapping[str, Mapping[str, Any]]) -> tuple[list[Kind], dict[str, int], list[Kind]]:
-    """Return all kinds, those with more receptors first; the kind of each population by name; and its own `Kind`."""
-    own = [kind_of(population, params[population.name], events=bool(plan.plastic)) for population in plan.populations]
-    kinds: list[Kind] = []
-    for kind in sorted(own, key=lambda kind: -kind.receptors):
-        if not any(kind.is_of(known) for known in kinds):
-            kinds.append(kind)
-    numbers = {
-        kind.population.name: next(number for number, known in enumerate(kinds) if kind.is_of(known)) for kind in own
-    }
-    return kinds, numbers, own
-
-
-def extents_of(kinds: Sequence[Kind]) -> Extents:
-    """Return how many receptors, parameters and counted draws a population has at most."""
-    receptors, params = max(kind.receptors for kind in kinds), max(len(kind.scalars) for kind in kinds)
-    return Extents(receptors, params, max(len(kind.drawn) for kind in kinds))
-
-
-@dataclass(frozen=True)
-class Structure:
-    """The constants that the text of a kernel is made for.
-
-    Where a thread has several neurons in registers, `cells` are the populations of its first neuron, its second one and
-    so on; or `fours` are those of four neurons each. `populations` are the kinds of populations, if what their neurons
-    share is passed with a launch.
-    """
-
-    threads: int
-    listeners: int
-    layout: int
-    wide: bool
-    in_registers: bool
-    ring_in_block: bool
-    words_in_block: int
-    checked: bool
-    only_nan: bool  # is found where that is checked, and only in populations whose spikes have values
-    rows_in_block: bool
-    direct: bool  # no warps wait for rows to deliver
-    start_bytes: int
-    narrow: bool
-    queue: int
-    mine: int
-    cluster: int = 0  # how many blocks there are, if all are in one cluster
-    parts: int = 1  # of a short row, which lanes deliver
-    units: int = 1  # of a packet
-    clocked: bool = False
-    traced: bool = False  # the first step and the parameters lie in memory, as in programs of JAX
-    beside: bool = False  # several networks run side by side
-    gpus: int = 1
-    far: int = 0  # inboxes of another GPU to which a block sends, if there are several
-    message: int = 0  # units of what a spare block of each GPU tells the others, if blocks do not
-    reached: int = 0  # spikes that plastic synapses queue
-    lists: int = 0  # of events that plastic synapses need
-    table: int = 0  # words of the table of plastic synapses, if that is in shared memory
-    lag: int = 0  # steps after theirs in which packets are read
-    extra: int = 0  # steps by which those of other GPUs are read later
-    apart: bool = False  # padded rows lie elsewhere on each GPU
-    placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
-    fenced: int = 1  # steps of which lists of events are released at once
-    mixed: bool = False  # states in memory are those of many small populations
-    drawn: int = 0  # words of each neuron, for what is drawn for the next step
-    together: int = 1  # rows that a warp delivers at once
-    near: int = 0  # steps whose sums are in shared memory, in 16 bits
-    far_room: int = 0  # synapses that are listed for each later step
-    certain: bool = False  # 16 bits hold all sums
-    cells: tuple[int, ...] = ()
-    fours: tuple[int, ...] = ()  # the populations of a thread's first four neurons, its second ones and so on
-    kept_fours: int = 0  # words of four neurons that stay in a thread's registers
-    shared_fours: int = 0  # the same in shared memory
-    falling: tuple[int, ...] = ()  # sums are bytes: which receptors of each population have weights below 0, as bits
-    populations: tuple[int, ...] = ()
-    couplings: int = 0  # from one population into one receptor each
-    shown: tuple[int, ...] = ()  # the words of states that they read
-
-    @property
-    def kept(self) -> int:
-        """For how many steps packets are kept: a power of two."""
-        return 1 << (2 * (self.lag + self.extra) + 1).bit_length()
-
-    @property
-    def _late(self) -> list[str]:
-        """The constants of several GPUs, or of plastic synapses, as lines of C++."""
-        lines = []
-        if self.gpus > 1:
-            among = f"GPUS = {self.gpus}, FAR = {self.far}, MESSAGE = {max(1, self.message)}, LOST = {LOST}"
-            lines += [f"constexpr unsigned {among};", f"constexpr bool COURIER = {str(self.message > 0).lower()};"]
-            lines.append(f"constexpr bool PLACED = {str(self.placed).lower()}, OWN_ROWS = {str(self.apart).lower()};")
-        if self.reached:
-            plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced};"
-            lines.append(f"constexpr unsigned {plastic}")
-        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, KEPT = {self.kept};"
-        return [*lines, f"constexpr unsigned {late}"] if lines else []
-
-    def _of_fours(self, kinds: Sequence[Kind]) -> dict[str, int]:
-        """The constants of neurons in fours."""
-        if not self.fours:
-            return {}
-        kept = {"KEPT_FOURS": self.kept_fours, "SHARED_FOURS": self.shared_fours}
-        return {"FOURS": len(self.fours), "FRACTIONS": fractions_of(kinds), **kept}
-
-    @property
-    def tables(self) -> str:
-        """What is known of populations, as functions of C++."""
-        of_cells = _table("population_of", self.fours or self.cells)
-        return of_cells + _table("kind_of", self.populations) + _table("falling_of", self.falling)
-
-    def text(self, kinds: Sequence[Kind]) -> str:
-        """Return the constants as C++."""
-        extents = extents_of(kinds)
-        most = {
-            "RECEPTORS": extents.receptors,
-            "WORDS": max(len(kind.population.rule.states) for kind in kinds),
-            "PARAMS": extents.params,
-            "DRAWS": extents.draws,
-            "THREADS": self.threads,
-            "LISTENERS": self.listeners,
-            "CARRIERS": self.threads // 32 - self.listeners - 1,
-            "LAYOUT": self.layout,
-            "QUEUE": self.queue,
-            "MINE": self.mine,
-            "CELLS": len(self.cells),
-            "COMMON": max(1, len(self.populations)),
-            "CLUSTER": self.cluster,
-            "PARTS": self.parts,
-            "UNITS": self.units,
-            "TOGETHER": self.together,
-            "WORDS_IN_BLOCK": self.words_in_block,
-            "WHOLE_WORDS": sum(1 << word for word in range(32) if _is_whole(kinds, word)),
-        }
-        flags = {
-            "WIDE": self.wide,
-            "IN_REGISTERS": self.in_registers,
-            "RING_IN_BLOCK": self.ring_in_block,
-            "CHECKED": self.checked,
-            "ROWS_IN_BLOCK": self.rows_in_block,
-            "DIRECT": self.direct,
-            "NARROW": self.narrow,
-            "CLOCKED": self.clocked,
-            "SHARED_ARE_PASSED": bool(self.populations),
-            "TRACED": self.traced,
-            "BYTES": bool(self.falling),
-        }
-        most |= self._of_fours(kinds)
-        lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
-        lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
-        lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
-        lines.append(
-            f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
-        )
-        lines += ["#define BESIDE"] * self.beside + ["#define GRADED"] * _are_graded(kinds)
-        if self.couplings:
-            lines += [
-                "#define COUPLED",
-                f"constexpr unsigned COUPLINGS = {self.couplings}, SHOWN_STATES = {len(self.shown)};",
-            ]
-        return "\n".join([*lines, *self._sums(extents.draws), *self._late]) + "\n"
-
-    def _sums(self, draws: int) -> list[str]:
-        """The constants of sums in shared memory, and of small populations, as lines of C++."""
-        flags = {"CERTAIN": self.certain, "MIXED": self.mixed, "DRAWN_AHEAD": 0 < draws <= self.drawn}
-        return [
-            f"constexpr unsigned NEAR = {self.near}, FAR_ROOM = {self.far_room}, DRAWN_WORDS = {self.drawn};",
-            *(f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()),
-        ]
-
-
-def _are_graded(kinds: Sequence[Kind]) -> bool:
-    """Say whether some spikes have values."""
-    return any(kind.population.rule.value for kind in kinds)
-
-
 def _fours(kinds: Sequence[Kind]) -> str:
     """Return functions for neurons in fours: the turn of a word among those like it, and the receptors of a kind."""
-    is_whole = [_is_whole(kinds, word) for word in range(words_of(kinds))]
-    turns = [is_whole[:word].count(own) for word, own in enumerate(is_whole)]
-    return _table("turn_of", turns) + _table("receptors_of", [kind.receptors for kind in kinds])
-
-
-def words_of(kinds: Sequence[Kind]) -> int:
-    """Return how many words a neuron has: the largest number of states."""
-    return max(len(kind.population.rule.states) for kind in kinds)
-
-
-def fractions_of(kinds: Sequence[Kind]) -> int:
-    """Return how many words of states may be numbers with a fraction."""
-    return sum(not _is_whole(kinds, word) for word in range(words_of(kinds)))
-
-
-def _is_whole(kinds: Sequence[Kind], word: int) -> bool:
-    """Say whether a word of states is an integer or a boolean in all kinds that have it."""
-    return all(
-        dtype != "float32"
-        for kind in kinds
-        for dtype in [n.dtype for n in kind.population.rule.states][word : word + 1]
-    )
-
-
-def _table(name: str, values: Sequence[int]) -> str:
-    """Return a function that returns the values by their number, as a constant where that is one."""
-    found = "".join(f"k == {k} ? {int(value)} : " for k, value in enumerate(values))
-    return f"BE constexpr u32 {name}(u32 k) {{ return {found}0; }}\n"
+    whole = [is_whole(kinds, word) for word in range(words_of(kinds))]
+    turns = [whole[:word].count(own) for word, own in enumerate(whole)]
+    return constant_table("turn_of", turns) + constant_table("receptors_of", [kind.receptors for kind in kinds])
 
 
 @functools.cache
@@ -428,7 +174,7 @@ def step_text(
     structs += [*[PEER] * several, net]
     if coupled:
         forms += [added_form("float32", difference=one, name=("state", "difference")[one]) for one in (False, True)]
-        rules = _table("shown_word", structure.shown) + read_text("coupling.cu") + rules
+        rules = constant_table("shown_word", structure.shown) + read_text("coupling.cu") + rules
     parts = [
         structure.text(kinds) + (plastic.constants if plastic else ""),
         cuda_text([*forms, *(plastic.forms if plastic else ())]),
@@ -440,7 +186,7 @@ def step_text(
         read_text("near.cu") + read_text("deliver.cu"),
         *([read_text("late.cu")] if has or several else []),
         *([read_text("several/peers.cu")] if several else []),
-        *([_table("is_told", plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
+        *([constant_table("is_told", plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
         *([read_text("plastic_deferred.cu")] if plastic is not None and plastic.flags["DEFERRED"] else []),
         structure.tables,
         read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds, events=has) + (plastic.tell if plastic else "")),
@@ -547,7 +293,7 @@ def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind]
         if name.dtype == "float32" and watched
     ]
     count = len(kind.population.rule.events) if kind.events else 1
-    if _are_graded(kinds):
+    if are_graded(kinds):
         value = f"__float_as_uint(r{len(states) + count})" if kind.population.rule.value else "NO_VALUE"
         lines.append(f"own.value = {value};")
     if kind.events:

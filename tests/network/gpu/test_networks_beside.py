@@ -15,7 +15,7 @@ import brainevent as be
 from brainevent.network.gpu import shape, spikes
 from brainevent.network.gpu.beside import Beside
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.text import kinds_of
+from brainevent.network.gpu.kinds import kinds_of
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.run.simulation import Simulation

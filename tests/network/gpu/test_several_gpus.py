@@ -25,12 +25,13 @@ from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.drawing import Drawing, drawing_text
 from brainevent.network.gpu.engine import CudaEngine
+from brainevent.network.gpu.kinds import kinds_of
 from brainevent.network.gpu.rows import rows_text
 from brainevent.network.gpu.several import part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.several.meeting import together
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT, SLOTS
-from brainevent.network.gpu.text import kinds_of, step_text
+from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Wanted

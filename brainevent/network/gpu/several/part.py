@@ -16,13 +16,13 @@ from ...run.report import in_bytes
 from ...state import NetworkState
 from ..device import Device, Memory, cleared
 from ..engine import CudaEngine
+from ..kinds import Kind
 from ..partition import Partition, Placement, placed_partition
 from ..plastic import Plastic
 from ..rows import LONG_ROW, DeviceRows, place_synapses
 from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
 from ..spikes import SpikeRoom
 from ..structs import FULL, PEER, filled
-from ..text import Kind
 from .meeting import Meeting
 from .program import PartResident
 
