@@ -24,6 +24,7 @@ HEAD = (
 #define __global__
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
+struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 struct Extent { unsigned x; };
 static thread_local Extent blockIdx, gridDim;
@@ -81,6 +82,8 @@ static void add_if(bool yes, int* at, int x, int*) {
     if (yes && LAYOUT == 4) __atomic_fetch_add(at, x, __ATOMIC_RELAXED);  // other blocks add, too
     else if (yes) add_in_block(at, x);
 }
+static u32* or_nowhere(bool yes, u32* at, int* nowhere) { return yes ? at : (u32*)nowhere; }
+static u32 own_pile(u32 piles) { static thread_local u32 turn; return turn++ % piles; }
 static u32 byte_among(u32 x, u32 k) { return 0x4B000000u | (x >> 8 * k & 255); }
 static u32 bytes_as_word(u32 a, u32 b, u32 c, u32 d) {
     return a & 255 | (b & 255) << 8 | (c & 255) << 16 | (d & 255) << 24;
@@ -93,6 +96,7 @@ static void or_for_all(u64* at, u64 x) { __atomic_fetch_or(at, x, __ATOMIC_RELAX
 static int look(const int* at) { return *at; }
 template <class T> static void pin(T&) {}
 static void put_word(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
+static void put_word_if(bool yes, u32* at, u32 x) { if (yes) put_word(at, x); }
 static u32 get_word(const u32* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static void put_flag(u32* at, u32 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
 static u32 get_again(const u32* at) { return get_word(at); }
@@ -112,6 +116,7 @@ static u64 fetch_slot(const u64* at) { return *at; }
 static u32 fetch_word(const u32* at) { return *at; }
 template <class T> static T read_row(const T* at) { return *at; }
 static uint4 fetch(const uint4* at) { return *at; }
+static uint2 fetch_two(const uint2* at) { return *at; }
 static void get_pair(const u64* at, u64& v, u64& w) {
     v = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     w = __atomic_load_n(at + 1, __ATOMIC_RELAXED);
@@ -170,6 +175,8 @@ STRUCTURES = {
     **{key: ["Keyed"] for key in ("take_keys", "index_targets", "add_sources")},
     "order_rows": ["Ordered"],
     "fill_words": ["Filled"],
+    **{key: ["Told"] for key in ("list_spikes", "tell_spikes")},
+    **{key: ["Afar"] for key in ("deliver_afar", "least_afar")},
 }
 
 
@@ -217,6 +224,10 @@ class PretendDevice:
     def __init__(self, multiprocessors=8, shared_bytes=227 * 1024, largest_cluster=16):
         self.has_clusters, self.largest_cluster = largest_cluster > 0, largest_cluster
         self.multiprocessors, self.shared_bytes, self.held, self.launches = multiprocessors, shared_bytes, {}, []
+
+    @property
+    def identity(self):
+        return os.getpid(), id(self)
 
     def beside(self):
         return self
@@ -269,6 +280,9 @@ class PretendDevice:
             thread.start()
         for thread in running:
             thread.join()
+
+    def launcher(self, kernel, blocks, threads, shared, parameters, **how):
+        return lambda: self.launch(kernel, blocks, threads, shared, [one.tobytes() for one in parameters], **how)
 
     def has_room_for_cluster(self, kernel, blocks, threads, shared):
         return blocks <= self.largest_cluster

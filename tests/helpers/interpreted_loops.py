@@ -23,6 +23,7 @@ def interpreted_scan(params, operands):
         "np": np,
         "part": _part,
         "unknown": int,
+        "in_large_pages": lambda array: None,
         "flush_floats": lambda: None,
         "restore_floats": lambda before: None,
     }

@@ -5,12 +5,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import pytest
 import warp as wp
 
 import brainevent
 
 FLOATS = wp.array(dtype=wp.float32)
 INTS = wp.array(dtype=wp.int32)
+
+
+def need_compiler_for_cpus():
+    """Skip with a Warp that was built without it: wheels have it."""
+    if not wp.is_cpu_available():
+        pytest.skip("this Warp was built without its compiler for CPUs, warp-clang")
 
 
 def like(x):

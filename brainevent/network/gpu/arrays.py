@@ -17,13 +17,15 @@ from .kinds import Kind, extents_of, fractions_of, words_of
 from .partition import Partition
 from .rows import Entry
 from .structs import common_dtype, population_dtype
+from .sums import TABLE_ROOM
 
-__all__ = ["Arrays", "NeuronPlaces", "Tables", "falling_receptors", "slots_of", "values_of", "words_of"]
+__all__ = ["Arrays", "NeuronPlaces", "Tables", "falling_receptors", "has_pending", "slots_of", "values_of", "words_of"]
 
 Array = Any
 Params = Mapping[str, Mapping[str, Array]]
 _BYTE = 255  # the largest sum of a byte
 _FEW = 2**24  # synapses, whose weights are added up in a moment
+_AT_ONCE = 8  # numbers of a table that are read at once
 _EXPONENT, _SIGN = np.uint32(0x7F800000), np.uint32(0x80000000)
 
 
@@ -166,6 +168,11 @@ class NeuronPlaces:
         return (self.of.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)
 
 
+def has_pending(state: NetworkState) -> bool:
+    """Say whether any input is pending: of a state before the first step, arrays of zeros take no memory yet."""
+    return any(sums.any() for own in state.arriving.values() for sums in own.values())
+
+
 class Arrays:
     """The memory of neurons: a word for each state and place, and a ring of sums for each block."""
 
@@ -197,7 +204,7 @@ class Arrays:
     def write(self, state: NetworkState) -> None:
         """Go on from a state."""
         self.states.upload(self.places.states(state))
-        self.put_sums(self.places.ring(state))
+        self.put_sums(self.places.ring(state) if has_pending(state) else None)
 
     def sums(self) -> Array:
         """Return the sums that are on the device."""
@@ -206,9 +213,12 @@ class Arrays:
             return self.ring.download(np.int32, shape)
         return self.ring.download(np.uint8, shape) * self._signs
 
-    def put_sums(self, sums: Array) -> None:
-        """Put sums on the device."""
-        self.ring.upload(np.abs(sums).astype(np.uint8) if self.falling else sums)
+    def put_sums(self, sums: Array | None) -> None:
+        """Put sums on the device; None are zero."""
+        if sums is None:
+            self.ring.clear()
+        else:
+            self.ring.upload(np.abs(sums).astype(np.uint8) if self.falling else sums)
 
     @property
     def _signs(self) -> Array:
@@ -276,7 +286,7 @@ class Tables:
         """Copy all parameters, and the tables of Poisson numbers that follow from them."""
         places = NeuronPlaces(self.plan, self.partition, 0, 0)
         scalars, arrays = places.params(params)
-        counted: list[Array] = []
+        counted: dict[bytes, tuple[int, Array]] = {}  # tables, by their bytes: where each begins, and its numbers
         number, numbers = 1, 0  # of the next scalar, and of the next array
         self._table = np.zeros(len(self.plan.populations), self._dtype)
         self._common = np.zeros(len(self.plan.populations), self._common_dtype)
@@ -293,9 +303,14 @@ class Tables:
                     row["param"][k], common["p"][k], number = number, scalars[number], number + 1
             named = {n.text: np.asarray(v) for n, v in zip(population.rule.params, values, strict=True)}
             for k, one in enumerate(kind.drawn):
-                row["counted"][k] = 4 * sum(table.size for table in counted)
-                counted.append(np.append(one.table(named), np.float32(np.inf)))
-        entries = np.concatenate([*counted, np.zeros(1, np.float32)]).astype(np.float32)
+                table = one.table(named)
+                assert table.size < 255  # a byte holds how many are counted
+                table = np.append(table, np.full(_AT_ONCE - table.size % _AT_ONCE, np.inf, np.float32))
+                begin = sum(other.size for _, other in counted.values())
+                row["counted"][k] = 4 * counted.setdefault(table.tobytes(), (begin, table))[0]
+        entries = np.concatenate([*(table for _, table in counted.values()), np.zeros(0)]).astype(np.float32)
+        self.fit_in_block = entries.size <= TABLE_ROOM
+        entries = np.append(entries, np.zeros(max(0, TABLE_ROOM - entries.size), np.float32))
         self.scalars = held(self.device, np.append(scalars, np.uint32(0)), "parameters")
         self.arrays = held(self.device, arrays, "parameters of each neuron")
         self.counted = held(self.device, entries, "tables of Poisson numbers")

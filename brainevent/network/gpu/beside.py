@@ -35,7 +35,7 @@ class Beside:
     """
 
     def __init__(self, engine: CudaEngine, elements: int, blocks: int | None = None):
-        device, first = engine.device, engine.beside(engine.plan, elements, blocks)
+        first, device = engine.beside(engine.plan, elements, blocks), engine.device
         self.device, self.engines = device, [first]
         width = max(1, min(elements, device.networks_at_once(*first.launched, clustered=first.is_clustered)))
         try:

@@ -102,58 +102,98 @@ BE u32 cell_in(const Ring& ring, u32 synapse) { return synapse >> ring.cell_shif
 BE int weight_in(const Ring& ring, u32 synapse) { return (int)(synapse << ring.weight_shift) >> ring.weight_shift; }
 BE u32 step_of(const Ring& ring, u32 place) { return ring_step(ring.now + (place >> ring.delay_shift), ring.slots); }
 
-// The same with sums of 16 bits: all that are near are added before one of them is checked.
+// A synapse as it is listed: with the step of its sum in place of its delay.
+BE u32 with_step(const Ring& ring, u32 synapse, u32 step) { return (synapse & (1u << ring.delay_shift) - 1) | step << ring.delay_shift; }
+
+// The same with sums of 16 bits. What is near is added, and what is not takes the next place of a pile: both are one
+// addition in shared memory, so there is no branch, and all are on their way at once. Then what is seldom is seen to.
 template <u32 N> BE void add_words_near(const Ring& ring, const u32 (&words)[N]) {
     const Near& near = ring.near;
-    u32 before[N], far = 0;
+    const u32 own = own_pile(PILES);
+    u32 before[N], seldom = 0;
     UNROLLED
     for (u32 k = 0; k < N; ++k) {
         const u32 ahead = (words[k] >> ring.delay_shift) - near.early, cell = cell_in(ring, words[k]);
-        const bool is_near = words[k] && ahead <= near.reach;
-        before[k] = 0;
-        if (is_near)
-            before[k] = add_in_block(word_of(near, ring_step(near.now + ahead, NEAR), cell), shifted(cell, weight_in(ring, words[k])));
-        else if (words[k]) far |= 1u << k;
+        const u32 sum = ring_step(near.now + ahead, NEAR) * near.half + (cell >> 1);
+        const u32 count = NEAR * near.half + (step_of(ring, words[k]) >> SPAN) * PILES + own;
+        const bool is_near = ahead <= near.reach;
+        u32* const at = or_nowhere(words[k] != 0, near.words + (is_near ? sum : count), ring.nowhere);
+        before[k] = add_in_block(at, is_near ? shifted(cell, weight_in(ring, words[k])) : 1u);
     }
     UNROLLED
     for (u32 k = 0; k < N; ++k) {
-        const u32 cell = cell_in(ring, words[k]);
-        if (far >> k & 1) add_later(near, step_of(ring, words[k]), cell, weight_in(ring, words[k]), words[k]);
-        else if (!CERTAIN) check_sum(near, step_of(ring, words[k]), cell, before[k], weight_in(ring, words[k]));
+        const u32 ahead = (words[k] >> ring.delay_shift) - near.early, step = step_of(ring, words[k]);
+        const bool is_near = ahead <= near.reach, has_room = before[k] < PILE_ROOM;
+        const int sum = sum_in(before[k], cell_in(ring, words[k])) + weight_in(ring, words[k]);
+        const u32 at = ((step >> SPAN) * PILES + own) * PILE_ROOM + before[k];
+        put_word_if((words[k] != 0) & !is_near & has_room, near.list + at, with_step(ring, words[k], step));
+        seldom |= (u32)(is_near ? !CERTAIN & (sum != (int)(short)sum) : !has_room) << k;
+    }
+    if (USUALLY(!seldom)) return;
+    UNROLLED
+    for (u32 k = 0; k < N; ++k) {
+        if (!(seldom >> k & 1) || !words[k]) continue;
+        const u32 ahead = (words[k] >> ring.delay_shift) - near.early, step = step_of(ring, words[k]), cell = cell_in(ring, words[k]);
+        if (ahead <= near.reach) carry(near, step, cell, before[k], weight_in(ring, words[k]));
+        else add_far(near, step, cell, weight_in(ring, words[k]));
     }
 }
 
-// Add what was listed for the last of the next steps, which now is one of them, and clear the sums of this step.
-BE void add_listed(const Ring& ring, u32 first, u32 count) {
+BE void add_four_listed(const Ring& ring, const uint4& four, u32 number) {
     const Near& near = ring.near;
-    const u32 step = ring_step(ring.now + NEAR - 1, ring.slots), at = ring_step(near.now + NEAR - 1, NEAR);
-    const u32 all = near.counts[step], n = all < FAR_ROOM ? all : FAR_ROOM;
-    const u32* const list = near.list + (u64)step * FAR_ROOM;
+    const u32 words[4] = {four.x, four.y, four.z, four.w};
+    UNROLLED
+    for (u32 j = 0; j < 4; ++j) {
+        if (j >= number) continue;
+        const u32 cell = cell_in(ring, words[j]), step = words[j] >> ring.delay_shift;
+        const u32 ahead = ring_step(step + ring.slots - ring.now, ring.slots), at = ring_step(near.now + ahead, NEAR);
+        const int x = weight_in(ring, words[j]);
+        check_sum(near, step, cell, add_in_block(word_of(near, at, cell), shifted(cell, x)), x);
+    }
+}
+
+// In the step in which the last one of the next steps ends a span, add what was listed for it: of some piles at once. Clear
+// the sums of this step.
+BE void add_listed(const Ring& ring, u32 first, u32 count) {
+    constexpr u32 SOME = PILES < 2 ? 1 : 2;
+    const Near& near = ring.near;
+    const u32 last = ring_step(ring.now + NEAR - 1, ring.slots), done = ring_step(ring.now + NEAR - 2, ring.slots);
     for (u32 k = first; k < near.half; k += count) near.words[near.now * near.half + k] = 0;
-    if (first == 0) near.counts[ring_step(ring.now + NEAR - 2, ring.slots)] = near.rests[ring.now] = 0;
+    if (first < PILES && ends_span(done, ring.slots)) near.counts[(done >> SPAN) * PILES + first] = 0;
+    if (first == 0) near.rests[ring.now] = 0;
+    if (!ends_span(last, ring.slots)) return;
     NOT_UNROLLED
-    for (u32 k = first * 4; k < n; k += count * 4) {
-        const uint4 four = get_four((const uint4*)(list + k));
-        const u32 words[4] = {four.x, four.y, four.z, four.w};
+    for (u32 pile = 0; pile < PILES; pile += SOME) {
+        const u32 number = (last >> SPAN) * PILES + pile;
+        u32 n[SOME], most = 0;
         UNROLLED
-        for (u32 j = 0; j < 4; ++j) {
-            if (k + j >= n) continue;
-            const u32 cell = cell_in(ring, words[j]);
-            const int x = weight_in(ring, words[j]);
-            check_sum(near, step, cell, add_in_block(word_of(near, at, cell), shifted(cell, x)), x);
+        for (u32 j = 0; j < SOME; ++j) {
+            n[j] = near.counts[number + j] < PILE_ROOM ? near.counts[number + j] : PILE_ROOM;
+            most = n[j] > most ? n[j] : most;
+        }
+        NOT_UNROLLED
+        for (u32 k = first * 4; k < most; k += count * 4) {
+            uint4 four[SOME];
+            UNROLLED
+            for (u32 j = 0; j < SOME; ++j)
+                if (k < n[j]) four[j] = get_four((const uint4*)(near.list + (number + j) * PILE_ROOM + k));
+            UNROLLED
+            for (u32 j = 0; j < SOME; ++j)
+                if (k < n[j]) add_four_listed(ring, four[j], n[j] - k);
         }
     }
 }
 
-// At the end of a launch: that list has been added, but is not empty yet.
+// At the end of a launch: those of the last span that was added are still there.
 BE void leave_listed(const Ring& ring, u32 tid) {
     const Near& near = ring.near;
-    for (u32 step = 0; step < ring.slots; ++step) {
-        const u32 all = near.counts[step], n = all < FAR_ROOM ? all : FAR_ROOM;
-        if (step == ring_step(ring.now + NEAR - 2, ring.slots)) continue;
-        for (u32 k = tid; k < n; k += THREADS) {
-            const u32 synapse = get_word(near.list + (u64)step * FAR_ROOM + k);
-            add_for_all(near.sums + (u64)step * near.cells + cell_in(ring, synapse), weight_in(ring, synapse));
+    const u32 done = ring_step(ring.now + NEAR - 2, ring.slots), spans = spans_of(ring.slots);
+    for (u32 number = tid / 32; number < spans * PILES; number += THREADS / 32) {
+        const u32 all = near.counts[number], n = all < PILE_ROOM ? all : PILE_ROOM;
+        if (ends_span(done, ring.slots) && number / PILES == done >> SPAN) continue;
+        for (u32 k = tid % 32; k < n; k += 32) {
+            const u32 synapse = get_word(near.list + number * PILE_ROOM + k);
+            add_far(near, synapse >> ring.delay_shift, cell_in(ring, synapse), weight_in(ring, synapse));
         }
     }
     leave_near(near, ring.now, ring.slots, tid);
@@ -181,6 +221,12 @@ BE void add_four(const Ring& ring, const uint4& y) {
     } else add_words<4>(ring, {y.x, y.y, y.z, y.w});
 }
 
+// The same for two words.
+BE void add_two(const Ring& ring, const uint2& y) {
+    if (WIDE) add_if(y.x, cell_of(ring, y.x), amount(ring, (int)y.y), ring.nowhere);
+    else add_words<2>(ring, {y.x, y.y});
+}
+
 struct Row {
     const uint4* at;
     u32 quads;
@@ -197,10 +243,11 @@ BE Row find_row(const Net& net, u32 block, u32 row) {
     return {net.synapses + net.bases[block] + begin, end - begin};
 }
 
-// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1, or slot starts[k] holds it.
+// Short rows of this block: row k has the words starts[k] to starts[k + 1] - 1, or slot starts[k * blocks] holds it.
 struct ShortRows {
     const u32* words;
     const Start* starts;
+    u32 blocks;
 };
 
 BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 end, u32 step = 4) {
@@ -212,7 +259,7 @@ BE void deliver_short(const ShortRows& rows, const Ring& ring, u32 begin, u32 en
     }
 }
 
-BE u64 slot_of(const ShortRows& rows, u32 number) { return fetch_slot((const u64*)rows.starts + number); }
+BE u64 slot_of(const ShortRows& rows, u32 number) { return fetch_slot((const u64*)rows.starts + (u64)number * rows.blocks); }
 
 BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u64 slot) {
     const u32 bits = net.slot_bits, mask = net.slot_mask;
@@ -252,23 +299,35 @@ BE bool wait_for(const Desk& desk, u32 q, u32 t, u32& row) {
     return found;
 }
 
+// What a lane reads of a row at once: two words where most rows have no more for all lanes, else four.
+template <bool TWO> struct PieceOf { typedef uint4 Words; };
+template <> struct PieceOf<true> { typedef uint2 Words; };
+typedef PieceOf<TWO_WORDS>::Words Piece;
+
+BE uint4 piece_of(const uint4&, const Row& row, u32 k) { return k < row.quads ? fetch(row.at + k) : uint4{0, 0, 0, 0}; }
+BE uint2 piece_of(const uint2&, const Row& row, u32 k) {
+    return k < row.quads * 2 ? fetch_two((const uint2*)row.at + k) : uint2{0, 0};
+}
+BE void add_piece(const Ring& ring, const uint4& x) { add_four(ring, x); }
+BE void add_piece(const Ring& ring, const uint2& x) { add_two(ring, x); }
+
 BE void deliver_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
-    OfLane<uint4> y[2];
+    OfLane<Piece> y[2];
     Row rows[2];
     u32 q = warp, number, numbers[2];
     auto take = [&](u32 k) {  // request the first part of a row
         rows[k] = find_row(net, block, number);
         numbers[k] = number;
         LANES_DO
-            y[k][lane] = lane < rows[k].quads ? fetch(rows[k].at + lane) : uint4{0, 0, 0, 0};
+            y[k][lane] = piece_of(y[k][lane], rows[k], lane);
         LANES_END
-        q += CARRIERS;
+        q += DELIVERERS;
     };
     auto give = [&](u32 k) {
         const Ring& own = of_row(net, ring, numbers[k]);
         LANES_DO
-            add_four(own, y[k][lane]);
-            for (u32 j = lane + 32; j < rows[k].quads; j += 32) add_four(own, fetch(rows[k].at + j));
+            add_piece(own, y[k][lane]);
+            for (u32 j = lane + 32; j < rows[k].quads * (TWO_WORDS ? 2 : 1); j += 32) add_piece(own, piece_of(y[k][lane], rows[k], j));
         LANES_END
     };
     if (!wait_for(desk, q, t, number)) return;
@@ -291,29 +350,39 @@ BE bool is_queued(const Desk& desk, u32 q, u32 t, u32& row) {
 }
 
 // The same where rows are short: TOGETHER parts of a warp deliver one each at a time, of which DEEP are on their way while the
-// next one is awaited. No lane depends on another one.
+// next one is awaited. No lane depends on another one. Where rows lie is looked up before the row before is awaited, and
+// known when that one has been asked for. A padded row ends with a word that is 0: lanes have nothing to add behind it.
 BE void deliver_together(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
-    constexpr u32 PART = 32 / TOGETHER, DEEP = 3;
+    constexpr u32 PART = 32 / TOGETHER, DEEP = HELPING ? 1 : 3;  // of many warps, each has less on its way
     OfLane<uint4> y[DEEP + 1];
-    OfLane<u32> numbers[DEEP + 1], q, longer, has, waits;  // longer: bits of those rows of which lanes have more than one part
+    OfLane<u32> next[DEEP + 1], end[DEEP + 1], q, has, waits;  // the next quad of a row for this lane, and behind its last one
+    const uint4* const synapses = net.synapses + (LAYOUT == PADDED ? 0 : net.bases[block]);
+    const u32* const starts = (const u32*)net.starts + (u64)block * (net.sources + 1);
     LANES_DO
         q[lane] = warp * TOGETHER + lane / PART;
         waits[lane] = 1;
-        longer[lane] = 0;
         UNROLLED
-        for (u32 k = 0; k <= DEEP; ++k) numbers[k][lane] = NOBODY;
+        for (u32 k = 0; k <= DEEP; ++k) next[k][lane] = end[k][lane] = 0;
     LANES_END
-    auto take = [&](u32 k) {  // request the first parts of the next rows, if any more comes
+    auto fetched = [&](u32 row, u32 at) {  // padded rows are known by their number, and others by where they lie
+        if (LAYOUT != PADDED) return fetch(synapses + at);
+        return fetch(find_row(net, block, row).at + at);
+    };
+    auto take = [&](u32 k) {  // request the first parts of the next rows, if any more comes, or look up where those lie
         while (true) {
             LANES_DO
                 u32 number;
                 has[lane] = waits[lane] && is_queued(desk, q[lane], t, number);
                 if (has[lane]) {
-                    const Row row = find_row(net, block, number);
-                    y[k][lane] = lane % PART < row.quads ? fetch(row.at + lane % PART) : uint4{0, 0, 0, 0};
-                    numbers[k][lane] = number;
-                    longer[lane] = (longer[lane] & ~(1u << k)) | (u32)(row.quads > PART) << k;
-                    q[lane] += CARRIERS * TOGETHER;
+                    if (LAYOUT == PADDED) {
+                        next[k][lane] = lane % PART;
+                        end[k][lane] = number;
+                        y[k][lane] = lane % PART < (number >> 24) * 2 ? fetched(number, lane % PART) : uint4{0, 0, 0, 0};
+                    } else {
+                        next[k][lane] = fetch_word(starts + number) + lane % PART;
+                        end[k][lane] = fetch_word(starts + number + 1);
+                    }
+                    q[lane] += DELIVERERS * TOGETHER;
                 } else waits[lane] = q[lane] < QUEUE && !(desk.heard[t & 1] == LISTENERS && q[lane] >= desk.queued[t & 1]);
             LANES_END
             LANES_MEET;
@@ -322,33 +391,35 @@ BE void deliver_together(const Net& net, const Desk& desk, const Ring& ring, u32
             rest();
         }
     };
+    auto ask = [&](u32 k) {  // request what was looked up
+        LANES_DO
+            if (LAYOUT != PADDED && next[k][lane] < end[k][lane]) y[k][lane] = fetched(0, next[k][lane]);
+        LANES_END
+    };
     auto give = [&](u32 k) {
         LANES_DO
-            const u32 number = numbers[k][lane];
-            numbers[k][lane] = NOBODY;
-            if (number != NOBODY) {
-                uint4 four = y[k][lane];
-                u32 j = lane % PART;
-                NOT_UNROLLED
-                while (true) {
-                    add_four(ring, four);
-                    if (!(longer[lane] >> k & 1)) break;
-                    const Row row = find_row(net, block, number);
-                    j += PART;
-                    if (j >= row.quads) break;
-                    four = fetch(row.at + j);
-                }
+            const u32 row = end[k][lane], last = LAYOUT == PADDED ? (row >> 24) * 2 : row;
+            end[k][lane] = 0;
+            uint4 four = y[k][lane];
+            NOT_UNROLLED
+            for (u32 at = next[k][lane]; at < last && four.x;) {
+                add_four(ring, four);
+                at += PART;
+                if (at < last && (WIDE ? four.z : four.w)) four = fetched(row, at);
+                else break;
             }
         LANES_END
     };
-    bool more = true;
+    bool more = true, asks = false;
     NOT_UNROLLED
     for (u32 left = DEEP + 1; left;) {
         UNROLLED
         for (u32 k = 0; k <= DEEP; ++k) {
             give(k);
+            if (asks) ask((k + DEEP) % (DEEP + 1));
             if (more) more = take(k);
             else if (left) --left;
+            asks = more;
         }
     }
 }
@@ -379,6 +450,15 @@ BE void deliver_by_lanes(const Net& net, const Desk& desk, const ShortRows& rows
 
 // The number of a row: that of the source neuron, unless it is the row's place.
 BE u32 number_of(const Net& net, u32 from, u32 row) { return LAYOUT == PADDED ? row : row * net.blocks + from; }
+
+// Ask for the rows of a spike of this block, which all blocks of this GPU are about to read: so they come while its packet
+// is on its way.
+BE void ask_for_rows(const Net& net, u32 block, u32 row) {
+    #one const u32 blocks = net.blocks;
+    #several const u32 blocks = net.own_blocks;
+    if (LAYOUT == PADDED) ask_for_all(net.synapses + (u64)(row & 0xFFFFFFu) * blocks * 2, (row >> 24) * blocks * 2);
+    if (LAYOUT == SLOTS) ask_for_all((const u64*)net.starts + (u64)number_of(net, block, row) * blocks, blocks);
+}
 
 // Add the rows of own spikes to the sums of all blocks.
 BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {

@@ -24,7 +24,7 @@ from ..pages import aligned
 from ..run.report import in_bytes
 
 __all__ = ["LAUNCHING", "CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_device"]
-__all__ += ["default_number", "held", "number_of_gpus"]
+__all__ += ["default_number", "held", "local_device", "number_of_gpus"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
@@ -87,6 +87,10 @@ class Device(Protocol):
         """Return the same device, for what is done at the same time as what this one does."""
 
     @property
+    def identity(self) -> tuple[int, int]:
+        """Two numbers of 64 bits that no other device of any host has."""
+
+    @property
     def ordinal(self) -> int:
         """Its number in calls of XLA."""
 
@@ -132,6 +136,19 @@ class Device(Protocol):
         clustered: bool = False,
     ) -> None:
         """Run a kernel; with `at_once` or in one cluster, all its blocks run at the same time or none does."""
+
+    def launcher(
+        self,
+        kernel: Any,
+        blocks: int,
+        threads: int,
+        shared: int,
+        parameters: Sequence[Array],
+        *,
+        at_once: bool = False,
+        clustered: bool = False,
+    ) -> Callable[[], None]:
+        """Return what runs a kernel whenever it is called, with what its parameters have in them then."""
 
     def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
         """Say whether it runs a kernel whose blocks are in one cluster."""
@@ -179,6 +196,10 @@ class CudaDevice:
             self._attribute(device, which) for which in (_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR)
         )
         self.capability = f"{major}.{minor}"
+        uuid = ctypes.create_string_buffer(16)
+        self._do("cuDeviceGetUuid_v2", uuid, device)
+        first, second = np.frombuffer(uuid.raw, np.int64).tolist()
+        self.identity = first, second
         self.has_clusters = major >= _CLUSTERS
         self._binaries: dict[str, bytes] = {}  # by text
         self._compiling: dict[str, threading.Lock] = {}
@@ -200,6 +221,11 @@ class CudaDevice:
             f"{', '.join(map(str, there)) or 'none'}; let JAX see that GPU (JAX_PLATFORMS, CUDA_VISIBLE_DEVICES), or "
             'build the network with backend="jax"'
         )
+
+    @property
+    def stream(self) -> int:
+        """The stream in whose order all is done."""
+        return self._stream.value or 0
 
     def beside(self) -> CudaDevice:
         """Return the same GPU with a stream of its own."""
@@ -309,13 +335,35 @@ class CudaDevice:
         clustered: bool = False,
     ) -> None:
         """Run a kernel; one that is made for a cluster has it in its binary."""
-        held = [ctypes.create_string_buffer(value, len(value)) for value in parameters]
-        table = (ctypes.c_void_p * len(held))(*(ctypes.addressof(value) for value in held))
+        given = [np.frombuffer(value, np.uint8) for value in parameters]
+        self.launcher(kernel, blocks, threads, shared, given, at_once=at_once, clustered=clustered)()
+
+    def launcher(
+        self,
+        kernel: Any,
+        blocks: int,
+        threads: int,
+        shared: int,
+        parameters: Sequence[Array],
+        *,
+        at_once: bool = False,
+        clustered: bool = False,
+    ) -> Callable[[], None]:
+        """Return what runs a kernel whenever it is called."""
+        del clustered
+        held = list(parameters)
+        table = (ctypes.c_void_p * len(held))(*(value.ctypes.data for value in held))
         extents = [ctypes.c_uint(extent) for extent in (blocks, 1, 1, threads, 1, 1, shared)]
         function = "cuLaunchCooperativeKernel" if at_once else "cuLaunchKernel"
-        more = () if at_once else (None,)
-        with self._current():
-            self._do(function, ctypes.c_void_p(kernel), *extents, self._stream, table, *more)
+        arguments = (ctypes.c_void_p(kernel), *extents, self._stream, table, *(() if at_once else (None,)))
+        kept = held, arguments  # the parameters live as long as what launches the kernel
+
+        def launch() -> None:
+            _, given = kept
+            with self._current():
+                self._do(function, *given)
+
+        return launch
 
     def has_room_for_cluster(self, kernel: Any, blocks: int, threads: int, shared: int) -> bool:
         """Say whether it runs a kernel whose blocks are in one cluster."""
@@ -417,6 +465,16 @@ def default_device() -> CudaDevice:
     return cuda_device(default_number())
 
 
+def local_device() -> CudaDevice:
+    """Return the GPU that `jax.default_device` names, else the first one that JAX has in this process."""
+    if getattr(jax.config.values["jax_default_device"], "platform", None) == "gpu":
+        return default_device()
+    try:
+        return cuda_device(jax.local_devices(backend="gpu")[0].local_hardware_id)
+    except RuntimeError:  # JAX has none
+        return default_device()
+
+
 class Kernels:
     """Kernels of a text on a device, for blocks of a number of threads; each is looked up once."""
 
@@ -426,7 +484,14 @@ class Kernels:
 
     def launch(self, entry: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""
+        parameters = [structure.tobytes() for structure in structures]
+        self.device.launch(self._kernel(entry), blocks, self._threads, 0, parameters, at_once=False)
+
+    def launcher(self, entry: str, blocks: int, *structures: Any) -> Callable[[], None]:
+        """Return what runs a kernel whenever it is called, with what structures have in them then."""
+        return self.device.launcher(self._kernel(entry), blocks, self._threads, 0, structures)
+
+    def _kernel(self, entry: str) -> Any:
         if entry not in self._found:
             self._found[entry] = self.device.kernel(self._text, entry, 0)
-        parameters = [structure.tobytes() for structure in structures]
-        self.device.launch(self._found[entry], blocks, self._threads, 0, parameters, at_once=False)
+        return self._found[entry]

@@ -37,22 +37,32 @@ BE u32 gap_at(const Recipe& drawn, u32 row, u32 place) {
 
 // ---- one synapse
 
+BE u32 size_of_weight(int weight) { return weight < 0 ? 0u - (u32)weight : (u32)weight; }
+
 BE void note(Limits& seen, u32 off, int weight, u32 delay) {
-    const u32 above = (u32)weight ^ 0x80000000u, size = weight < 0 ? 0u - (u32)weight : (u32)weight;
+    const u32 above = (u32)weight ^ 0x80000000u, size = size_of_weight(weight);
     const u32 far[5] = {above, ~above, size ? ~size : 0, delay, ~delay};
     UNROLLED for (u32 k = 0; k < 5; ++k) seen.farthest[k] = far[k] > seen.farthest[k] ? far[k] : seen.farthest[k];
     seen.synapses += 1;
     seen.off += off;
 }
 
+// The number of a target among those of its population.
+BE u32 target_among(const Recipe& drawn, u32 into) {
+    #whole return into;
+    #parts return drawn.target_numbers ? drawn.target_numbers[into] : into;
+}
+
+// Whether a row has the inputs of one target, all of one weight: then their sum is known.
+BE bool loads_by_row(const Recipe& drawn) { return drawn.loads && drawn.by_target && !drawn.own_weights; }
+
 // Measure synapse k of a row, count it, or put it into its row.
 BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen, u32 row, u32 k, u32 place, u32 end) {
     const u32 from = drawn.by_target ? end : row, into = drawn.by_target ? row : end;
-    #whole const u32 source = source_number(of, from), target = into;
+    #whole const u32 source = source_number(of, from);
     #parts const u32 source = source_number(of, drawn.source_numbers ? drawn.source_numbers[from] : from);
-    #parts const u32 target = drawn.target_numbers ? drawn.target_numbers[into] : into;
-    const u32 number = target_number(of, target);
-    #several if (!drawn.loads && !is_here(of, number)) return;
+    const u32 target = target_among(drawn, into), number = target_number(of, target);
+    #several if (!drawn.loads && !is_placed(of, source, number)) return;
     if (!drawn.loads && !to.synapses && !to.keys) {
         count_synapse(of, to, source, number);
         return;
@@ -76,7 +86,7 @@ BE void take(const Recipe& drawn, const Given& of, const Rows& to, Limits& seen,
         put_synapse(of, to, source, number, weight, delay);
         return;
     }
-    add_for_all(drawn.loads + target, (u64)(weight < 0 ? 0u - (u32)weight : (u32)weight));
+    if (!loads_by_row(drawn)) add_for_all(drawn.loads + target, (u64)size_of_weight(weight));
     note(seen, off, weight, delay);
     if (drawn.delayed) drawn.delayed[delay] = 1;
 }
@@ -110,6 +120,12 @@ BE u32 grouped_end(const Recipe& drawn, u32 row, u32 k) {
     }
     const u32 begin = drawn.begins[group];
     return drawn.order[begin + part_of(be_bits(row, k, drawn.key0, drawn.key1), drawn.begins[group + 1] - begin)];
+}
+
+// How many synapses a row has.
+BE u32 count_of(const Recipe& drawn, u32 row) {
+    if (drawn.kind == GROUPED) return drawn.ends_of_runs[(u64)drawn.group[row] * (drawn.number + 1) + drawn.number];
+    return drawn.counts ? drawn.counts[row] : drawn.number;
 }
 
 BE u32 end_of(const Recipe& drawn, const u32* turns, u32 row, u32 count, u32 k) {
@@ -178,7 +194,7 @@ BE void draw_by_gaps(const Recipe& drawn, const Given& of, const Rows& to, u32 r
 }
 
 BE void draw_by_turns(const Recipe& drawn, const Given& of, const Rows& to, u32 row, OfThread<Limits>& seen) {
-    const u32 count = drawn.counts ? drawn.counts[row] : drawn.number, size = drawn.ends - drawn.skip;
+    const u32 count = count_of(drawn, row), size = drawn.ends - drawn.skip;
     u32* const turns = drawn.turns + (u64)blockIdx.x * drawn.ends;
     if (drawn.kind == DISTINCT) {
         THREADS_DO
@@ -188,6 +204,8 @@ BE void draw_by_turns(const Recipe& drawn, const Given& of, const Rows& to, u32 
     THREADS_DO
         for (u32 k = tid; k < count; k += THREADS)
             take(drawn, of, to, seen[tid], row, k, k, end_of(drawn, turns, row, count, k));
+        if (tid == 0 && loads_by_row(drawn))
+            add_for_all(drawn.loads + target_among(drawn, row), (u64)count * size_of_weight(of.weight));
     THREADS_MEET
     if (drawn.kind == DISTINCT) {
         THREADS_DO
@@ -219,8 +237,7 @@ BE void draw_by_pairs(const Recipe& drawn, const Given& of, const Rows& to, u32 
 #several // Whether no synapse of a row is to be placed here: it has those of a target on another GPU.
 #several BE bool is_elsewhere(const Recipe& drawn, const Given& of, u32 row) {
 #several     if (drawn.loads || !drawn.by_target) return false;
-    #several #whole return !is_here(of, target_number(of, row));
-    #several #parts return !is_here(of, target_number(of, drawn.target_numbers ? drawn.target_numbers[row] : row));
+#several     return !is_here(of, target_number(of, target_among(drawn, row)));
 #several }
 
 // A block of threads draws a row after the other.

@@ -130,6 +130,9 @@ class Drawing:
         self._recipe = RECIPE_OF_PARTS if parts else RECIPE
         self._kernels: dict[_Functions, Kernels] = {}
         self._turns: Memory | None = None
+        self._shared: dict[
+            int, tuple[Array, Memory]
+        ] = {}  # by the array, which is kept, so that no other has its number
 
     def __call__(self, description: Description) -> Placed | None:
         """Measure the synapses of a description, if they can be drawn here."""
@@ -189,6 +192,7 @@ class Drawing:
     def done(self) -> None:
         """Give back the memory that is kept from one description to the next."""
         self._turns = None
+        self._shared.clear()
 
     def rows(self, description: Description) -> DrawnRows:
         """Return a description, ready to be drawn."""
@@ -232,7 +236,7 @@ class Drawing:
         wiring, memories = description.wiring, list[Memory]()
 
         def copied(name: str, array: Array) -> None:
-            memories.append(held(self.device, array, f"attributes for {wiring.name}"))
+            memories.append(self._held(array, f"attributes for {wiring.name}"))
             one[name] = memories[-1].address
 
         one["sources"], one["targets"] = wiring.shape
@@ -248,6 +252,12 @@ class Drawing:
             for name, array in arrays.items():
                 copied(name, array.astype(np.uint32))
         return tuple(memories)
+
+    def _held(self, array: Array, what: str) -> Memory:
+        """Return memory with the elements of an array, which is that of all descriptions that read the same array."""
+        if id(array) not in self._shared:
+            self._shared[id(array)] = array, held(self.device, array, what)
+        return self._shared[id(array)][1]
 
     def turns(self, words: int) -> int:
         """Return the address of the given number of words of zero, which kernels leave zero."""
@@ -276,11 +286,12 @@ class Drawing:
         grouped = wiring.grouped
         assert grouped is not None
         one["number"] = grouped.table.shape[1]
-        arrays = {"counts": grouped.counts, "group": grouped.group, "order": grouped.order, "begins": grouped.begins}
-        arrays |= {"ends_of_runs": grouped.edges}
+        arrays = {"group": grouped.group, "order": grouped.order}  # of populations: no number is below 0
+        own = {"begins": grouped.begins.astype(np.uint32), "ends_of_runs": grouped.edges.astype(np.uint32)}
         memories = []
-        for name, array in arrays.items():
-            memories.append(held(self.device, array.astype(np.uint32), f"groups of neurons for {wiring.name}"))
+        for name, array in {**arrays, **own}.items():
+            what = f"groups of neurons for {wiring.name}"
+            memories.append(self._held(array, what) if name in arrays else held(self.device, array, what))
             one[name] = memories[-1].address
         return tuple(memories)
 

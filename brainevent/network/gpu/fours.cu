@@ -163,7 +163,7 @@ template <bool PLAIN> BE u32 live_four(const Net& net, Desk& desk, const States&
     UNROLLED
     for (u32 j = 0; j < 4; ++j) {
         own.place = place_of_four(q, tid) + j;
-        own.neuron = own.place * net.blocks + block - net.common[own.population].begin;
+        own.neuron = neuron_at(net, net.common[own.population], own.place, block);
         each(net, own, p, block * net.per + own.place);
         if (DRAWS) draw(net, own, p, d, t);
         int sums[RECEPTORS + 1];

@@ -10,9 +10,7 @@ struct Many {
 BE void own_of_cell(const Net& net, u32 k, u32 block, u32 tid, Own& own) {
     own_of_known(net, population_of(k), own);
     own.place = k * THREADS + tid;
-    const Common& of = net.common[own.population];
-    #one own.neuron = dealt_number(net, own.place, block) - of.begin;
-    #several own.neuron = dealt_number(net, own.place, block) - of.begin + of.first;
+    own.neuron = neuron_at(net, net.common[own.population], own.place, block);
 }
 
 BE void params_of(const Net& net, const Own& own, u32 block, u32* p) {

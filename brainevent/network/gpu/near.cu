@@ -3,14 +3,15 @@
 //
 // Two sums share a word, which is the lower one plus 65536 times the higher one, modulo 2^32. If an addition leaves the 16
 // bits of a sum, what is missing is added to the sum of 32 bits in memory: the true sum is always that of both. What
-// arrives later than in these steps is listed by its step, and added when that step is among the next ones; or to the
-// sums in memory, if a list is full. Between launches, all is in memory.
+// arrives later than in these steps is listed by its span, 2^SPAN steps of the sums in memory that follow each other, and
+// added when all of these are among the next ones; or to the sums in memory, if there is no room. A list has PILES piles, so
+// that the lanes of a warp count in different words. Between launches, all is in memory.
 
 struct Near {
-    u32* words;   // of NEAR steps, `half` words each
-    u32* counts;  // how many synapses are listed, by step of the sums in memory
+    u32* words;   // of NEAR steps, `half` words each; then `counts`
+    u32* counts;  // how many synapses are listed, by span and pile
     u32* rests;   // not 0 if sums in memory have to be read, by step
-    u32* list;    // FAR_ROOM synapses by step
+    u32* list;    // PILE_ROOM synapses by span and pile, with the step of the sums in place of a delay
     int* sums;    // in memory, `cells` of a step
     u32 cells, half, now, reach, early;  // the word of `now`; how many steps later the last one is; steps since a spike
 };
@@ -21,6 +22,8 @@ struct Now {
     const u32* words;
     bool rest;
 };
+
+BE u32 ring_step(u32 step, u32 steps) { return step - steps < step ? step - steps : step; }  // a minimum
 
 BE int lower(u32 word) { return (int)(short)word; }
 BE int higher(u32 word) { return (int)(word - (u32)lower(word)) >> 16; }
@@ -46,26 +49,23 @@ BE void check_sum(const Near& near, u32 step, u32 cell, u32 before, int x) {
     if (!USUALLY(CERTAIN || sum == (int)(short)sum)) carry(near, step, cell, before, x);
 }
 
-// List a synapse for later.
-BE void add_later(const Near& near, u32 step, u32 cell, int x, u32 synapse) {
-    const u32 at = next_in_block(near.counts + step);
-    if (USUALLY(at < FAR_ROOM)) put_word(near.list + (u64)step * FAR_ROOM + at, synapse);
-    else {
-        add_for_all(near.sums + (u64)step * near.cells + cell, x);
-        near.rests[step] = 1;
-    }
+// Add to the sum in memory alone.
+BE void add_far(const Near& near, u32 step, u32 cell, int x) {
+    add_for_all(near.sums + (u64)step * near.cells + cell, x);
+    near.rests[step] = 1;
 }
+
+// How many spans there are; none if the sums of all steps are near.
+BE u32 spans_of(u32 steps) { return NEAR < steps ? steps + (1u << SPAN) - 1 >> SPAN : 0; }
 
 // Begin a launch: all is in memory.
 BE void enter_near(const Near& near, u32 steps, u32 tid) {
-    for (u32 k = tid; k < NEAR * near.half; k += THREADS) near.words[k] = 0;
-    for (u32 k = tid; k < steps; k += THREADS) {
-        near.counts[k] = 0;
-        near.rests[k] = 1;
-    }
+    for (u32 k = tid; k < NEAR * near.half + spans_of(steps) * PILES; k += THREADS) near.words[k] = 0;
+    for (u32 k = tid; k < steps; k += THREADS) near.rests[k] = 1;
 }
 
-BE u32 ring_step(u32 step, u32 steps) { return step >= steps ? step - steps : step; }
+// Say whether a step of the sums in memory is the last one of its span.
+BE bool ends_span(u32 step, u32 steps) { return NEAR < steps && ((step + 1 & (1u << SPAN) - 1) == 0 || step + 1 == steps); }
 
 // End a launch: all goes to memory. `now` is the step after the last one.
 BE void leave_near(const Near& near, u32 now, u32 steps, u32 tid) {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,6 +66,7 @@ class DeviceNetwork:
     """
 
     may_cluster = True
+    tells: Collection[str] = ()  # populations whose spikes other processes are told of
     rows: DeviceRows
     row_of_place: Memory
     couplings: dict[str, Memory]
@@ -247,7 +248,7 @@ class DeviceNetwork:
     def _wait(self, room: SpikeRoom) -> int:
         """Wait for a launch; return how many steps it ran."""
         ends = room.ends.download(np.uint32, (self.partition.blocks, 4))
-        ran, why = int(ends[0, 0]), int(ends[0, 1])
+        ran, why, room.used = int(ends[0, 0]), int(ends[0, 1]), int(ends[:, 2].sum())
         if self.plastic:
             self.plastic.full = bool(why & FULL)
         if why & NO_ROOM:
@@ -257,10 +258,14 @@ class DeviceNetwork:
             self.clocks.steps += ran
         self._torn = False
         if why & NOT_FINITE:
-            check_finite(self.plan, self._step - 1, self.arrays.read(self.plan, self._step).neurons)
+            self._raise_not_finite()
         if self.plastic and self.plan.check_finite:
             check_synapses(self._step - 1, faults_of([self.plastic]))
         return ran
+
+    def _raise_not_finite(self) -> None:
+        """Raise for the first state that is not finite after the last step."""
+        check_finite(self.plan, self._step - 1, self.arrays.read(self.plan, self._step).neurons)
 
     def _lay_out(self, plan: Plan) -> None:
         """Let all follow from the rows."""
@@ -284,6 +289,8 @@ class DeviceNetwork:
             "coupled": {**coupled_structure(plan), "falling": falling},
             "late": self._late(plan),
         }
+        self.tables = Tables(self.device, plan, partition, kinds, numbers)
+        self.tables.fill(self._params, own)
         populations = tuple(numbers[population.name] for population in plan.populations)
         if self.plastic:
             self.plastic.fill(plan)
@@ -295,6 +302,8 @@ class DeviceNetwork:
             )
             if self.plastic:
                 shape = replace(shape, shared=shape.shared + self.plastic.block_bytes)
+            if not self.tables.fit_in_block:
+                shape = replace(shape, structure=replace(shape.structure, table_words=0))
             text = step_text(kinds, shape.structure, self.device.words, plastic)
             self._kernel = self.device.kernel(text, "run", shape.shared)
             launch = partition.blocks, shape.structure.threads, shape.shared
@@ -302,8 +311,6 @@ class DeviceNetwork:
                 break
             self._clustered = False  # the blocks send packets through memory
         self.shape, self.kinds = shape, kinds
-        self.tables = Tables(self.device, plan, partition, kinds, numbers)
-        self.tables.fill(self._params, own)
         words = list_words(shape, partition.blocks, self._list_size)
         if self._lists is None or self._lists.nbytes != 4 * words:
             self._lists = self.device.memory(4 * words, "lists of spikes")
@@ -373,10 +380,16 @@ class DeviceNetwork:
     ) -> tuple[Memory, Array]:
         fed = {name for name, _ in given}
         flags = {p.name: flags_of(recording.wanted, p.name, RECORDED, fed=p.name in fed) for p in self.plan.populations}
+        flags = {name: bits | (RECORDED if name in self.tells else 0) for name, bits in flags.items()}
         rates = {name: memory.address for name, memory in recording.rates.items()}
-        inputs = {place: (memory.address, width) for place, (memory, width) in given.items()}
+        inputs = {place: (self._input_at(place, *one), one[1]) for place, one in given.items()}
         table, common = self.tables.described(flags, rates, inputs)
         return held(self.device, table, "populations"), common
+
+    def _input_at(self, place: tuple[str, str], memory: Memory, width: int) -> int:
+        """Return the address of the inputs of neuron 0, of memory with so many numbers for each step."""
+        del place, width
+        return memory.address
 
     def _input(self, steps: int, place: tuple[str, str], given: Array) -> tuple[Memory, int]:
         """Return inputs on the device, and how many numbers a step has."""

@@ -71,9 +71,31 @@ BE void own_of(const Net& net, u32 number, Own& own) {
     for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
 }
 
+// Where threads that follow each other have neurons of different populations, what is passed with a launch is in shared
+// memory, too, before all else: constants are quick where all threads read the same one. Then follow the tables of Poisson
+// numbers, if they have room, and where each begins: KNOWN_BYTES in all.
+BE Common* known_populations() {
+    ROOM(room);
+    return (Common*)room;
+}
+
+BE u32* known_tables() { return (u32*)(known_populations() + COMMON) + -(sizeof(Common) / 4 * COMMON) % 4; }
+
+BE void know(const Net& net, u32 tid) {
+    if (!MIXED) return;
+    for (u32 k = tid; k < sizeof(Common) / 4 * COMMON; k += THREADS) ((u32*)known_populations())[k] = ((const u32*)net.common)[k];
+    u32* const tables = known_tables();
+    const float* const first = net.population[0].counted[0];
+    for (u32 k = tid; k < TABLE_WORDS; k += THREADS) tables[k] = ((const u32*)first)[k];
+    for (u32 k = tid; TABLE_WORDS && k < COMMON * DRAWS; k += THREADS)
+        tables[TABLE_WORDS + k] = (u32)(net.population[k / (DRAWS + !DRAWS)].counted[k % (DRAWS + !DRAWS)] - first);
+}
+
+BE const Common& common_of(const Net& net, u32 number) { return MIXED ? known_populations()[number] : net.common[number]; }
+
 // The same, of what is passed with a launch.
 BE void own_of_known(const Net& net, u32 number, Own& own) {
-    const Common& of = net.common[number];
+    const Common& of = common_of(net, number);
     own.population = number;
     own.kind = kind_of(number);
     own.flags = of.flags;
@@ -82,11 +104,40 @@ BE void own_of_known(const Net& net, u32 number, Own& own) {
     for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
 }
 
-// How many numbers of a table are at most u: the last one is infinite.
+struct alignas(16) FourNumbers {
+    float x[4];
+};
+
+// How many numbers of a table are at most u: they ascend, and the last one of eight is infinite.
 BE u32 events(const float* table, float u) {
-    u32 k = 0;
-    while (table[k] <= u) ++k;
-    return k;
+    u32 all = 0, n = 4;
+    NOT_UNROLLED
+    while (n == 4) {  // four are read at once, since one read waits for the one before
+        const FourNumbers four = *(const FourNumbers*)(table + all);
+        n = 0;
+        UNROLLED
+        for (u32 j = 0; j < 4; ++j) n += four.x[j] <= u;
+        all += n;
+    }
+    return all;
+}
+
+BE u32 events_of(const Net& net, u32 population, u32 draw, float u) {
+    if (!MIXED || !TABLE_WORDS) return events(net.population[population].counted[draw], u);
+    const u32* const tables = known_tables();
+    const u32* table = tables + tables[TABLE_WORDS + population * DRAWS + draw];
+    u32 all = 0;
+    while (true) {
+        u32 k = 0;
+        UNROLLED
+        for (u32 j = 0; j < 2; ++j) {
+            const uint4 four = ((const uint4*)table)[j];
+            k += (__uint_as_float(four.x) <= u) + (__uint_as_float(four.y) <= u) + (__uint_as_float(four.z) <= u) + (__uint_as_float(four.w) <= u);
+        }
+        all += k;
+        if (USUALLY(k < 8)) return all;
+        table += 8;
+    }
 }
 
 #include_rules
@@ -143,6 +194,7 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
         if (USUALLY(at < MINE)) {
             desk.mine[e][at + 1] = row;
             desk.fired[at] = spike;
+            if (!PUSHES) ask_for_rows(net, block, row);
             return;
         }
         #prompt put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);
@@ -186,10 +238,12 @@ struct States {  // of the neurons of a block: the first words in shared memory,
     u32 *inside, *outside;
     u32 per, slots, more;  // `more` neurons have one more word in shared memory
     unsigned char* which;  // the population of each neuron, if MIXED
-    u32* drawn;            // what is drawn for the next step, if DRAWN_AHEAD
+    unsigned char* drawn;  // what is drawn for the next step, if DRAWN_AHEAD: no table has 255 numbers
 };
 
 constexpr u32 NO_POPULATION = 255;
+
+BE u32 in_fours(u32 bytes) { return (bytes + 3) / 4 * 4; }
 
 BE bool is_inside(const States& of, u32 k, u32 place) {
     return k < WORDS_IN_BLOCK || (k == WORDS_IN_BLOCK && place < of.more);
@@ -229,12 +283,12 @@ BE void draw_mixed(const Net& net, const States& of, u32 block, u32 tid, u32 t) 
         Own own;
         own_of_known(net, number, own);
         own.place = place;
-        own.neuron = neuron_at(net, net.common[number], place, block);
+        own.neuron = neuron_at(net, common_of(net, number), place, block);
         u32 p[PARAMS + 1], d[DRAWS + 1];
         scalars(net, own, p);
         each(net, own, p, block * net.per + place);
         draw(net, own, p, d, t);
-        for (u32 k = 0; k < DRAWS; ++k) of.drawn[k * of.per + place] = d[k];
+        for (u32 k = 0; k < DRAWS; ++k) of.drawn[k * in_fours(of.per) + place] = (unsigned char)d[k];
     }
 }
 
@@ -245,7 +299,7 @@ BE void leave(const States& of, u32 tid) {
 }
 
 BE void get_drawn(const States& of, u32 place, u32* d) {
-    for (u32 k = 0; k < DRAWS; ++k) d[k] = of.drawn[k * of.per + place];
+    for (u32 k = 0; k < DRAWS; ++k) d[k] = of.drawn[k * in_fours(of.per) + place];
 }
 
 // One step of a neuron in memory, whose states were `s`; then they are stored.
@@ -267,8 +321,8 @@ template <bool PLAIN> BE void live_stored(const Net& net, Desk& desk, const Stat
 }
 
 // Neurons of one population in memory, from place `begin` on: each thread has every THREADS-th. Some are on their way at
-// once.
-constexpr u32 AT_ONCE = 3;
+// once, unless all is in shared memory.
+constexpr u32 AT_ONCE = WORDS_IN_BLOCK >= WORDS && (NEAR || RING_IN_BLOCK) ? 1 : 3;
 template <bool PLAIN> BE void live_from(const Net& net, Desk& desk, const States& states, Own& own, u32 of_begin, u32 begin,
                                         u32 end, const Now& now, u32 block, u32 t, u32 turn) {
     u32 p[PARAMS + 1];
@@ -325,7 +379,7 @@ template <bool PLAIN> BE void live_mixed(const Net& net, Desk& desk, const State
             const u32 number = own.place < net.per ? states.which[own.place] : NO_POPULATION;
             if (number == NO_POPULATION) continue;
             own_of_known(net, number, own);
-            own.neuron = neuron_at(net, net.common[number], own.place, block);
+            own.neuron = neuron_at(net, common_of(net, number), own.place, block);
             scalars(net, own, p);
             live_stored<PLAIN>(net, desk, states, own, p, one, arrived, now, block, t, turn);
         }

@@ -54,6 +54,10 @@ BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
     else if (yes) atomicAdd(at, x);
 }
+// That address if so, else that of a word of this lane.
+BE u32* or_nowhere(bool yes, u32* at, int* nowhere) { return yes ? at : (u32*)nowhere + (threadIdx.x & 31); }
+// Which of a power of two piles, at most 32, is that of a thread: another one for the same lane of another warp.
+BE u32 own_pile(u32 piles) { return (threadIdx.x + threadIdx.x / 32) % piles; }
 // The bits of the float 2^23 plus byte k.
 BE u32 byte_among(u32 x, u32 k) { return __byte_perm(x, 0x4B000000u, 0x7540u | k); }
 BE u32 bytes_as_word(u32 a, u32 b, u32 c, u32 d) {
@@ -70,6 +74,10 @@ BE void pin(u32& x) { asm volatile("" : "+r"(x)); }
 BE void pin(u64& x) { asm volatile("" : "+l"(x)); }
 template <class T> BE void pin(T*& x) { asm volatile("" : "+l"(x)); }
 BE void put_word(u32* at, u32 x) { __stcg(at, x); }
+// The same if so, without a branch.
+BE void put_word_if(bool yes, u32* at, u32 x) {
+    asm volatile("{.reg .pred p; setp.ne.u32 p, %0, 0; @p st.global.cg.u32 [%1], %2;}" :: "r"((u32)yes), "l"(at), "r"(x) : "memory");
+}
 BE u32 get_word(const u32* at) { return __ldcg(at); }
 // For a loop that waits: one of `get_word`, which reads memory that nothing seems to change, is deleted by the compiler.
 BE u32 get_again(const u32* at) {
@@ -86,6 +94,22 @@ BE uint4 fetch(const uint4* at) {
     asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(y.x), "=r"(y.y), "=r"(y.z), "=r"(y.w) : "l"(at));
     return y;
+}
+BE uint2 fetch_two(const uint2* at) {
+    uint2 y;
+    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v2.u32 {%0, %1}, [%2];" : "=r"(y.x), "=r"(y.y) : "l"(at));
+    return y;
+}
+// Ask for memory that is read later.
+template <class T> BE void ask_for(const T* at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
+template <class T> BE void ask_for_all(const T* at, u32 n) {
+#if __CUDA_ARCH__ >= 900
+    const u64 begin = (u64)at / 16 * 16;
+    const u32 bytes = (u32)(((u64)(at + n) + 15) / 16 * 16 - begin);
+    if (n) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(begin), "r"(bytes));
+#else
+    for (u32 k = 0; k < n; k += 32 / sizeof(T)) ask_for(at + k);
+#endif
 }
 BE void get_pair(const u64* at, u64& v, u64& w) {
     asm volatile("{.reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t;}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,8 @@ class Partition:
     Blocks are numbered through all GPUs of a network: a GPU has `own` of them, from `first` on; 0 means all. With a
     `placement`, the neurons of a population that are on a GPU are dealt to its blocks alone: they have numbers of their
     own there, which begin at `begins_on[gpu]`, and number n is place n // own of block first + n % own.
+
+    If others than this process have neurons of a population, too, it has those from `firsts[population]` on.
     """
 
     blocks: int
@@ -92,6 +94,7 @@ class Partition:
     own: int = 0
     placement: Placement | None = None
     begins_on: tuple[Mapping[str, int], ...] = ()
+    firsts: Mapping[str, int] = field(default_factory=dict)
 
     @functools.cached_property
     def kept_slots(self) -> dict[str, Array]:
@@ -121,7 +124,7 @@ class Partition:
     def share(self, population: str, size: int) -> tuple[int, int, int]:
         """Return where numbers of a population begin on this GPU, its first neuron here, and how many are here."""
         if self.placement is None:
-            return self.begins[population], 0, size
+            return self.begins[population], self.firsts.get(population, 0), size
         low, high = self.placement.ranges[self.first // self.here][population]
         return self.begins[population], low, high - low
 
@@ -210,6 +213,7 @@ def partition_of(
                 end += sizes[population.name]
                 cells += [place] * cells_for(sizes[population.name], blocks, apiece)
         ends.append(end)
+    end = max(end, 1)  # a process may own no neurons
     apart = _WARP if -(-end // blocks) > MOST_THREADS else 1  # lines of memory are not shared by warps
     reach = [0]
     for receptor in range(max(kind.receptors for kind in kinds)):

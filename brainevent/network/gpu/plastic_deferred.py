@@ -106,6 +106,7 @@ def _catch_up(writer: Writer, rule: TracedSynapseRule) -> str:
     Where few spikes arrive, and each lane has one synapse, it makes all calls of that: that takes less time.
     """
     body = [
+        "LANES_MEET;  // one lane has written what pieces there are",
         "if (pieces.n <= 32) {",
         "    LANES_DO",
         "        if (const u32 j = lane; j < pieces.n) {",
@@ -143,7 +144,6 @@ def _collected(writer: Writer) -> list[str]:
     return [
         "OfLane<float> weight[2];",
         "OfLane<u32> target[2];",
-        "LANES_MEET;",
         "NOT_UNROLLED",
         "for (u32 from = 0; from < pieces.n; from += 64) {",
         "    UNROLLED",

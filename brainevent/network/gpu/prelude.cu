@@ -13,4 +13,5 @@ constexpr u32 NO_VALUE = ~0u;                                  // beside the val
 constexpr bool PUSHES = LAYOUT == PUSHED;                      // the block of a spike delivers it to all blocks
 constexpr bool BY_LANES = LAYOUT == SHORT || LAYOUT == SLOTS;  // rows are so short that a lane delivers one
 constexpr bool POOLED = DIRECT && !PUSHES && 2 * QUEUE >= LISTENERS * 32 * 6;   // the queue has room for all rows in packets
+constexpr u32 DELIVERERS = HELPING ? THREADS / 32 : CARRIERS;  // warps; others than carriers begin when they have heard all
 constexpr u32 APART = 8;                                       // packets in a line of memory

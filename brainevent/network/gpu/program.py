@@ -70,6 +70,10 @@ class Resident:
         self.tables.fill(params, self.kinds)
         self.places = NeuronPlaces(plan, partition.whole, slots, words_of(kinds), jnp)
         structure = replace(self.shape.structure, checked=False, clocked=False, traced=True)
+        if structure.populations:  # whose kinds, and tables, are those of the parameters now
+            structure = replace(structure, populations=tuple(numbers[p.name] for p in plan.populations))
+        if not self.tables.fit_in_block:
+            structure = replace(structure, table_words=0)
         self._text = step_text(kinds, structure, device.words)
         self.run = device.code(self._text, "run")
         self._fill_text = other_text(("fill.cu",), _PIECE, device.words)

@@ -28,7 +28,10 @@ Array = Any
 
 
 class Recording:
-    """One run of `steps` steps from step `first` on."""
+    """One run of `steps` steps from step `first` on.
+
+    With `lists_spikes`, spikes are listed on the device even if none are wanted: other processes are told of them.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,10 @@ class Recording:
         steps: int,
         wanted: Wanted,
         plastic: Plastic | None = None,
+        *,
+        lists_spikes: bool = False,
     ):
+        self.lists_spikes = lists_spikes or bool(wanted.spikes)  # on the device
         self.device, self.plan, self.partition, self.spikes = device, plan, partition, spikes
         self.first, self.steps, self.wanted = first, steps, wanted
         self.listings = {name: Listing() for name in wanted.spikes}
@@ -57,10 +63,11 @@ class Recording:
         }
         tables = [one.table for one in self._of_synapses.values()]
         self.synapse_samples = held(device, np.array(tables, SYNAPSE_SAMPLE), "samples of synapses")
-        if wanted.spikes:
+        if self.lists_spikes:
             ending = 3 + plastic.text.lag if plastic else 2  # steps until a launch ends
             spikes.make_room(max(ending * partition.per, 4096))
             spikes.begin()
+        if wanted.spikes:
             self._spare: Array | None = np.empty(_TEMPORARY * (1 + len(wanted.spikes)), np.uint8)
         self.full, self._taken = "", 0  # why no more can be recorded; of how many steps spikes were taken
         counted = slots if wanted.counts else 0
@@ -70,7 +77,7 @@ class Recording:
 
     def capacity(self, room: SpikeRoom) -> int:
         """How many spikes of a block there is room for."""
-        return room.capacity if self.wanted.spikes else _NO_LIMIT
+        return room.capacity if self.lists_spikes else _NO_LIMIT
 
     def has_room(self, step: int, rooms: Iterable[SpikeRoom]) -> bool:
         """Say whether there is room for all spikes of launches that fill these rooms; if not, `full` says so."""

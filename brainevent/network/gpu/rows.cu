@@ -34,8 +34,12 @@ BE u32 size_of(const Laid& of, u32 n) {
     return of.layout == SLOTS && n <= of.inside ? 0 : n * of.words;
 }
 
-BE void write_start(const Laid& of, u64 k, u32 at, u32 n) {
-    if (of.layout == SLOTS) ((u64*)of.starts)[k] = n <= of.inside ? 0 : ELSEWHERE | (u64)n << 32 | at;
+// Those of a block follow each other; the slots of a source do, which all blocks read at the same time.
+BE u64 slot_place(u32 blocks, u32 source, u32 block) { return (u64)source * blocks + block; }
+
+BE void write_start(const Laid& of, u32 source, u32 block, u32 at, u32 n) {
+    const u64 k = (u64)block * (of.sources + 1) + source;
+    if (of.layout == SLOTS) ((u64*)of.starts)[slot_place(of.blocks, source, block)] = n <= of.inside ? 0 : ELSEWHERE | (u64)n << 32 | at;
     else if (of.start_bytes == 2) ((unsigned short*)of.starts)[k] = (unsigned short)at;
     else ((u32*)of.starts)[k] = at;
 }
@@ -59,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) lay_rows(const Laid of) {
                 end += size;
             }
             of.ends[block] = end;
-            if (of.starts && of.layout != SLOTS) write_start(of, (u64)block * (of.sources + 1) + of.sources, (u32)end, 0);
+            if (of.starts && of.layout != SLOTS) write_start(of, of.sources, block, (u32)end, 0);
         }
     THREADS_MEET
     if (!of.starts) return;
@@ -67,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) lay_rows(const Laid of) {
         u64 at = begins[tid];
         for (u32 source = tid * share; source < (tid + 1) * share && source < of.sources; ++source) {
             const u32 n = of.used[(u64)source * of.blocks + block];
-            write_start(of, (u64)block * (of.sources + 1) + source, (u32)at, n);
+            write_start(of, source, block, (u32)at, n);
             at += size_of(of, n);
         }
     EACH_THREAD_END
@@ -89,7 +93,7 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
     u32* const begin = to.synapses + to.bases[block] * (of.layout == COMPACT ? 4 : 1);
     if (of.layout != SLOTS)
         return begin + (u64)first_word(of, to, source, block) * (of.layout == COMPACT ? 4 : 1) + at * words;
-    u64* const slot = (u64*)to.starts + (u64)block * (of.all_sources + 1) + source;
+    u64* const slot = (u64*)to.starts + slot_place(of.blocks, source, block);
     if (*(volatile u64*)slot & ELSEWHERE) return begin + (u32)*slot + at;
     or_for_all(slot, (u64)entry << at * to.slot_bits);
     return nullptr;
@@ -98,6 +102,8 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
 #several // The block of a target among those of this GPU, if it is one of them.
 #several BE u32 block_of(const Given& of, u32 target) { return target % of.owners - of.first; }
 #several BE bool is_here(const Given& of, u32 target) { return block_of(of, target) < of.here; }
+#several // Whether a synapse is placed here: tables may have no number for the sources whose rows are elsewhere.
+#several BE bool is_placed(const Given& of, u32 source, u32 target) { return source != NOBODY && is_here(of, target); }
 // The numbers of neurons of a projection, among those of all populations.
 #one BE u32 source_number(const Given& of, u32 k) { return of.source_begin + k; }
 #one BE u32 target_number(const Given& of, u32 k) { return of.target_begin + k; }
@@ -141,7 +147,7 @@ BE void put_key(const Given& of, const Rows& to, u32 source, u32 target, u32 del
 // Count a synapse or, where there is an array for them, put it or its key into its row.
 BE void place(const Given& of, const Rows& to, u32 source, u64 k) {
     const u32 target = target_number(of, read_unsigned(of.targets, of.target_bytes, k));
-    #several if (!is_here(of, target)) return;
+    #several if (!is_placed(of, source, target)) return;
     if (!to.synapses && !to.keys) {
         count_synapse(of, to, source, target);
         return;

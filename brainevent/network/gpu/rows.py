@@ -7,7 +7,7 @@ They are counted, a layout is chosen, and each is put into its row.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +26,11 @@ from .text import other_text
 __all__ = [
     "LAYOUTS",
     "LONG_ROW",
+    "MANY_ROWS",
     "DeviceRows",
     "Entry",
     "Gather",
+    "Numbering",
     "bytes_in_block",
     "entry_of",
     "place_bits",
@@ -38,6 +40,7 @@ __all__ = [
 
 LAYOUTS = ("padded rows", "compact rows", "short rows", "rows in slots", "whole rows")
 LONG_ROW = 6  # words, on average: a warp delivers it
+MANY_ROWS = 2**19  # of each block: all warps deliver those of the neurons that spike in a step
 Array = Any
 
 
@@ -142,8 +145,21 @@ _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
 _MOST_PADDING, _MOST_AMONG = 1.6, 2.5  # times the bytes of compact rows, on one GPU and on several
 _SLOT_BYTES = 14  # of a synapse, at most, where slots hold the rows
-_SYNAPSES, _PLACES = "synapses", "places of rows"
+_SYNAPSES, _PLACES, _NUMBERS = "synapses", "places of rows", "numbers of neurons"
 Gather = Callable[[Any], list[Any]]  # from the value of this GPU to those of all
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """Numbers of the neurons at both ends of synapses, by population, where only some of those are placed here.
+
+    A source has the number of its row, NOBODY if that is elsewhere. A target is place n // owners of block n % owners;
+    in the last of these blocks are all that are elsewhere.
+    """
+
+    owners: int
+    sources: Mapping[str, Array]
+    targets: Mapping[str, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +209,12 @@ class _Sorter:
     used: Memory
     of_all: Gather = alone
     apart: bool = False  # padded rows lie elsewhere on each GPU
+    several: bool = False  # some synapses are elsewhere
 
     @functools.cached_property
     def kernels(self) -> Kernels:
         """The kernels of "rows.cu"."""
-        several = self.partition.gpus > 1
-        return Kernels(self.device, rows_text(self.device.words, several=several), _THREADS)
+        return Kernels(self.device, rows_text(self.device.words, several=self.several), _THREADS)
 
     def launch(self, kernel: str, blocks: int, *structures: Any) -> None:
         """Run a kernel on structures."""
@@ -243,22 +259,33 @@ class _Sorter:
 
 
 def place_synapses(
-    device: Device, plan: Plan, partition: Partition, room: int, of_all: Gather = alone, *, apart: bool = False
+    device: Device,
+    plan: Plan,
+    partition: Partition,
+    room: int,
+    of_all: Gather = alone,
+    *,
+    apart: bool = False,
+    numbering: Numbering | None = None,
 ) -> DeviceRows:
     """Sort the synapses of a plan into rows; a block holds up to the given number of bytes of them in shared memory.
 
     Of several GPUs, each does this at the same time: `of_all` returns the values that each of them passes. With
-    `apart`, they send each other numbers of neurons, so padded rows may lie elsewhere on each.
+    `apart`, they send each other numbers of neurons, so padded rows may lie elsewhere on each. With a `numbering`, some
+    of the synapses are placed.
     """
     entry = entry_of(plan, partition)
     parts = any(map(needs_tables, plan.synapses.sources))
-    drawing = Drawing(device, several=partition.gpus > 1, parts=parts)
-    given, numbers_of = [], _numbers_of(device, plan, partition)
+    several = partition.gpus > 1 or numbering is not None
+    drawing = Drawing(device, several=several, parts=parts)
+    given, numbers_of = [], _numbers_of(device, plan, partition, numbering)
     for place, (about, source) in enumerate(zip(plan.projections, plan.synapses.sources, strict=True)):
-        shared = _shared(plan, partition, entry, about)
+        shared = _shared(plan, partition, entry, about, several=several)
+        if numbering is not None:
+            shared["owners"] = numbering.owners
         if numbers_of:
-            shared["source_numbers"] = numbers_of[about.source].address
-            shared["target_numbers"] = numbers_of[about.target].address
+            shared["source_numbers"] = numbers_of[about.source][0].address
+            shared["target_numbers"] = numbers_of[about.target][1].address
         if about.entries and isinstance(source, Description):
             drawn = drawing.rows(source)
             shared["weight"], shared["delay"] = drawn.weight, drawn.delay
@@ -271,7 +298,7 @@ def place_synapses(
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.row_blocks, "numbers of synapses by neuron and block")
-    sorter = _Sorter(device, partition, entry, given, used, of_all, apart)
+    sorter = _Sorter(device, partition, entry, given, used, of_all, apart, several)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
@@ -358,10 +385,9 @@ def _with_starts(
     return DeviceRows(layout, sorter.entry, rows, synapses, starts, bases, start_bytes, block_words)
 
 
-def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan) -> Any:
+def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan, *, several: bool) -> Any:
     """Return what kernels are to know of a projection, but for its synapses."""
     target = plan.population(about.target)
-    several = partition.gpus > 1
     return filled(
         GIVEN_HERE if several else GIVEN,
         **({"first": partition.first, "here": partition.here, "extra": partition.extra} if several else {}),
@@ -380,14 +406,20 @@ def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPla
     )
 
 
-def _numbers_of(device: Device, plan: Plan, partition: Partition) -> dict[str, Memory]:
-    """Return tables of the numbers of all neurons by population, if they are placed on GPUs; else none."""
+def _numbers_of(
+    device: Device, plan: Plan, partition: Partition, numbering: Numbering | None
+) -> dict[str, tuple[Memory, Memory]]:
+    """Return tables of the numbers of all sources and targets by population, if they are placed; else none."""
+    if numbering is not None:
+        ends = numbering.sources, numbering.targets
+        return {
+            p.name: (held(device, ends[0][p.name], _NUMBERS), held(device, ends[1][p.name], _NUMBERS))
+            for p in plan.populations
+        }
     if partition.placement is None:
         return {}
-    return {
-        p.name: held(device, np.asarray(partition.numbers(p.name, p.size), np.uint32), f"numbers of {p.name}")
-        for p in plan.populations
-    }
+    numbers = {p.name: np.asarray(partition.numbers(p.name, p.size), np.uint32) for p in plan.populations}
+    return {name: (held(device, own, _NUMBERS),) * 2 for name, own in numbers.items()}
 
 
 def _uploaded(device: Device, shared: Any, plan: Plan, synapses: SynapsePlan) -> _Projection:

@@ -21,7 +21,7 @@ Array = Any
 
 
 class Run:
-    """A run of an engine, launch by launch."""
+    """A run of an engine, launch by launch, of which none goes beyond turn `until`."""
 
     def __init__(self, engine: DeviceNetwork, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]):
         self._engine, self.steps, self._wanted = engine, steps, wanted
@@ -35,11 +35,11 @@ class Run:
             engine._given = None
         spikes = engine._spikes
         about = engine.device, engine.plan, engine.partition, spikes
-        self.recording = Recording(*about, engine._step, steps, wanted, engine.plastic)
+        self.recording = Recording(*about, engine._step, steps, wanted, engine.plastic, lists_spikes=bool(engine.tells))
         self._populations = engine._populations(self.recording, self._given)
         self._of_synapses = sum(sample.of_synapses for sample in wanted.samples.values())
         self._of_neurons = len(wanted.samples) - self._of_synapses
-        self.turn, self._plain = 0, not inputs and not self._of_neurons
+        self.turn, self.until, self._plain = 0, steps, not inputs and not self._of_neurons
 
     @property
     def goes_on(self) -> bool:
@@ -54,7 +54,7 @@ class Run:
     def described(self, room: SpikeRoom) -> tuple[Any, int]:
         """Return what a launch shares, and how many steps it has at most; the engine is then within a step."""
         engine, recording = self._engine, self.recording
-        steps = min(self.steps - self.turn, STEPS if self._wanted.spikes else _STEPS)
+        steps = min(self.until - self.turn, STEPS if self.recording.lists_spikes else _STEPS)
         if engine.plastic and engine.plan.check_finite:
             steps = 1  # blocks learn of a synapse that is not finite when the launch has ended
         net = engine.net.copy()
@@ -67,7 +67,7 @@ class Run:
         if engine.plastic:
             net["since"], net["deferring"] = engine.plastic.begun(engine._step)
             net["synapse_samples"], net["synapse_sample"] = self._of_synapses, recording.synapse_samples.address
-        net["nanoseconds"] = _RECORDED if self._wanted.spikes else _NANOSECONDS
+        net["nanoseconds"] = _RECORDED if self.recording.lists_spikes else _NANOSECONDS
         net["capacity"], net["spikes"], net["ends"] = recording.capacity(room), room.address, room.ends.address
         net["counts"], net["first"], net["steps"] = recording.counts.address, engine._step, steps
         engine._packets.clear()

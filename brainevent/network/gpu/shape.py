@@ -13,7 +13,7 @@ from ..plan.plan import Plan
 from ..run.report import in_bytes
 from .kinds import Kind, fractions_of
 from .partition import MOST_THREADS, Partition, kept_fours, partition_of, threads_for, threads_in_fours
-from .rows import LONG_ROW, DeviceRows, bytes_in_block, place_bits
+from .rows import LONG_ROW, MANY_ROWS, DeviceRows, bytes_in_block, place_bits
 from .structs import COMPACT, NOBODY, PADDED, SHORT, SLOTS
 from .structure import Structure
 from .sums import Sums, Wishes, sums_of
@@ -42,6 +42,8 @@ _APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have g
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
 _LINE = 8  # packets
+_MOST_TOGETHER = 8  # times four words of a row, of which a warp delivers several
+_TWO_EACH = 16  # the same, of which lanes read two words each
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
@@ -62,6 +64,7 @@ _OWN = 64  # bytes of a list in shared memory: the first neurons of two steps
 MOST_SHARED_FOURS = 2**10
 _DESK = 16 * 1024  # bytes of a block that pushes, about, besides states
 _MANY = 2**19  # neurons, whose spikes take long to look up
+_MANY_NEAR = 2**18  # neurons, of which many spike in a step, where sums are in 16 bits
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def in_fours(
 ) -> Partition:
     """Share neurons of blocks that push out in fours over threads, if registers have no room for all states."""
     coupled = plan.couplings or any(population.rule.value for population in plan.populations)
-    if not partition.pushed or coupled or partition.per <= MOST_THREADS or partition.cells_of:
+    if not partition.pushed or coupled or partition.per <= MOST_THREADS:
         return partition
     threads = threads_in_fours(plan, kinds, blocks, shared_bytes - _DESK)
     if not threads:
@@ -288,7 +291,7 @@ def shape_of(
         start_bytes=rows.start_bytes,
         narrow=rows.layout != PADDED and partition.per <= 2**16,
         **{name: getattr(room, name) for name in (*_OF_ROOM, *_OF_FOURS)} | dict(room.sums.structure),
-        together=1 if direct or graded or room.reached else _together(partition, rows),
+        **_delivery(partition, rows, room, alone=direct or graded or room.reached > 0, direct=direct),
         cells=partition.cells_of,
         populations=kinds if partition.common else (),
         **{**coupled, **late, "message": message, "apart": rows.number_of is not None},
@@ -301,11 +304,26 @@ def shape_of(
     return Shape(structure, shared, *sizes)
 
 
-def _together(partition: Partition, rows: DeviceRows) -> int:
-    """Return how many rows a warp delivers at once, with a lane for four words, on average."""
+def _delivery(partition: Partition, rows: DeviceRows, room: Room, *, alone: bool, direct: bool) -> Mapping[str, Any]:
+    """Return how many rows a warp delivers at once, with a lane for four words, on average; or for two words of one.
+
+    The former pays where sums are not in shared memory in 32 bits, the latter where some are there in 16 bits: then an
+    addition takes long. If there are many rows, of which each takes its time, one has lanes for twice as many words.
+    And say whether all warps deliver.
+    """
     count = int((rows.rows != NOBODY).sum()) * partition.here
     quads = rows.synapses.nbytes / 16 / max(1, count)
-    return 1 if rows.layout not in (PADDED, COMPACT) or quads > 8 else 4 if quads > 4 else 8
+    few = _MOST_TOGETHER / (4 if partition.sources > MANY_ROWS else 2)
+    one = alone or room.ring_in_block or rows.layout not in (PADDED, COMPACT) or quads > _MOST_TOGETHER
+    helping = _all_deliver(partition, rows, room, direct=direct)
+    two_words = room.sums.near > 0 and quads <= _TWO_EACH
+    return {"together": 1 if one else 4 if quads > few else 8, "two_words": two_words, "helping": helping}
+
+
+def _all_deliver(partition: Partition, rows: DeviceRows, room: Room, *, direct: bool) -> bool:
+    """Say whether so many rows are delivered in a step that warps which send and listen help when that is done."""
+    many = partition.sources > (_MANY_NEAR if room.sums.near else MANY_ROWS)
+    return many and rows.layout in (PADDED, COMPACT) and not direct and not room.reached
 
 
 def in_program(shape: Shape) -> Shape:

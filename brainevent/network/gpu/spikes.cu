@@ -13,15 +13,17 @@ BE Found found(const Listed& in, u64 spike) {
         const u32 neuron = number - in.ranges[2 * p];
         if (neuron < in.ranges[2 * p + 1]) return {p * in.steps + (u32)(spike >> 32) - in.first, neuron};
     }
-    return {0, 0};
+    return {NOBODY, 0};
 }
 
 // Count the spikes of each population and step.
 extern "C" __global__ void __launch_bounds__(THREADS) tally_spikes(const Listed in) {
     const u32 block = blockIdx.x;
     THREADS_DO
-        for (u32 k = tid; k < in.ends[4 * block + 2]; k += THREADS)
-            add_for_all(in.tally + found(in, in.spikes[(u64)block * in.capacity + k]).group, 1u);
+        for (u32 k = tid; k < in.ends[4 * block + 2]; k += THREADS) {
+            const Found one = found(in, in.spikes[(u64)block * in.capacity + k]);
+            if (one.group != NOBODY) add_for_all(in.tally + one.group, 1u);
+        }
     EACH_THREAD_END
 }
 
@@ -31,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather_spikes(const Listed
     THREADS_DO
         for (u32 k = tid; k < in.ends[4 * block + 2]; k += THREADS) {
             const Found one = found(in, in.spikes[(u64)block * in.capacity + k]);
-            in.unordered[add_for_all(in.cursors + one.group, 1u)] = one.neuron;
+            if (one.group != NOBODY) in.unordered[add_for_all(in.cursors + one.group, 1u)] = one.neuron;
         }
     EACH_THREAD_END
 }

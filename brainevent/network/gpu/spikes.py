@@ -33,10 +33,14 @@ Array = Any
 
 @dataclass(eq=False)
 class SpikeRoom:
-    """What one launch records: where each block ended, and its spikes, of which there is room for `capacity`."""
+    """What one launch records: where each block ended, and its spikes, of which there is room for `capacity`.
+
+    `used` is how many spikes the last launch listed, when it has ended.
+    """
 
     ends: Memory
     capacity: int = 0
+    used: int = 0
     memory: Memory | None = None
 
     @property

@@ -36,14 +36,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     const u32 slots = net.blocks * net.per, ring_words = net.slots * net.cells;
     #one const u32 ring_cells = PUSHES ? net.blocks * net.cells : net.cells;  // of a step
     #several const u32 ring_cells = PUSHES ? net.own_blocks * net.cells : net.cells;  // of a step, on this GPU
-    #static u32* const words = (u32*)room;
+    #static u32* const words = (u32*)(room + KNOWN_BYTES);
     #plastic u32* const words = (u32*)(room + LATER);
     int* const sums = RING_IN_BLOCK ? (int*)words : PUSHES ? net.ring : net.ring + (u64)block * ring_words;
     const u32 half = (net.cells + 1) / 2;  // words of two sums
-    const u32 sum_words = RING_IN_BLOCK ? ring_words : NEAR ? NEAR * half + 2 * net.slots : 0, mixed_words = MIXED ? (net.per + 3) / 4 + DRAWN_WORDS * net.per : 0;
-    const States states = {words + sum_words + mixed_words, net.states + block * net.per, net.per, slots, net.more, (unsigned char*)(words + sum_words), words + sum_words + (net.per + 3) / 4};
+    const u32 sum_words = RING_IN_BLOCK ? ring_words : NEAR ? NEAR * half + spans_of(net.slots) * PILES + net.slots : 0, mixed_words = MIXED ? (1 + DRAWN_BYTES) * in_fours(net.per) / 4 : 0;
+    const States states = {words + sum_words + mixed_words, net.states + block * net.per, net.per, slots, net.more, (unsigned char*)(words + sum_words), (unsigned char*)(words + sum_words) + in_fours(net.per)};
     u32* const own_rows = states.inside + WORDS_IN_BLOCK * net.per + net.more;
-    ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + (u64)block * (net.sources + 1)};
+    #one const u32 blocks_here = net.blocks, block_here = block;
+    #several const u32 blocks_here = net.own_blocks, block_here = block - net.first_block;
+    const u64 starts = LAYOUT == SLOTS ? block_here : (u64)block * (net.sources + 1);
+    ShortRows rows = {(const u32*)net.synapses, (const Start*)net.starts + starts, blocks_here};
     if (BY_LANES) rows.words += net.bases[block];
     OfThread<Cell> cells;
     OfThread<Many> many;
@@ -56,7 +59,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #several const u32 number = block - net.first_block;
         #prompt u32* const list = net.list + 3ull * net.blocks * net.list_size;
         #late u32* const list = net.list + (KEPT + 1ull) * net.blocks * net.list_size;
-        ring.near = {words, counts, counts + net.slots, list + (u64)number * net.slots * FAR_ROOM, sums, ring_cells, half, first % (NEAR ? NEAR : 1), NEAR - 1, 0};
+        u32* own = list + (u64)number * spans_of(net.slots) * PILES * PILE_ROOM;
+        pin(own);
+        ring.near = {words, counts, counts + spans_of(net.slots) * PILES, own, sums, ring_cells, half, first % (NEAR ? NEAR : 1), NEAR - 1, 0};
     }
     u64 tag = first % 0xFFFEu + 1;  // of the step
     u32 turn = 0;
@@ -64,8 +69,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     THREADS_DO
         if (RING_IN_BLOCK) copied(words, (const u32*)net.ring + (u64)block * ring_words, ring_words, tid);
         if (NEAR) enter_near(ring.near, net.slots, tid);
+        know(net, tid);
         if (MIXED) mix(net, states, block, tid);
-        if (DRAWN_AHEAD) draw_mixed(net, states, block, tid, first);
         #fours settle_fours(net, states, fours[tid], block, tid);
         #others if (!IN_REGISTERS && !CELLS) enter(states, tid);
         if (ROWS_IN_BLOCK) {
@@ -78,6 +83,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
+    if (DRAWN_AHEAD) {
+        THREADS_DO
+            draw_mixed(net, states, block, tid, first);
+        THREADS_MEET
+    }
     #plastic if (INSIDE) {
         #plastic THREADS_DO
             #plastic enter_synapses(net, (u64*)(((u64)own_rows + 7) / 8 * 8), block, tid);
@@ -216,11 +226,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 }
             LANES_END
         WARPS_END
-        WARPS_DO(0, DIRECT ? 0 : CARRIERS)
+        WARPS_DO(0, DIRECT ? 0 : DELIVERERS)
             #prompt if (NEAR) {
             #late if (NEAR && lives) {
                 LANES_DO
-                    add_listed(ring, warp * 32 + lane, CARRIERS * 32);
+                    add_listed(ring, warp * 32 + lane, DELIVERERS * 32);
                 LANES_END
             }
             if (BY_LANES) {
@@ -289,6 +299,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     THREADS_MEET
 }
 
+// How many steps a launch has.
+BE u32 steps_of(const Net& net, u32 steps) { return !TRACED && net.halted && *net.halted ? 0 : steps; }
+
 #ifdef BESIDE
 // Several networks side by side: the blocks of each follow those of the one before.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Net* nets, unsigned begin, unsigned steps) {
@@ -306,7 +319,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const Ne
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS, 1) IN_CLUSTER run(const __grid_constant__ Net net, unsigned begin, unsigned steps) {
-    #one run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
+    #one run_block(net, blockIdx.x, TRACED ? *net.begin + begin : begin, steps_of(net, steps));
     #several run_block(net, net.first_block + blockIdx.x, TRACED ? *net.begin + begin : begin, steps);
 }
 #endif

@@ -31,6 +31,7 @@ __all__ = [
     "NO_ROOM",
 ]
 __all__ += [
+    "AFAR",
     "ANEW",
     "FULL",
     "GO_ON",
@@ -57,6 +58,7 @@ __all__ += [
 ]
 __all__ += [
     "SYNAPSE_SAMPLE",
+    "TOLD",
     "common_dtype",
     "constants_text",
     "filled",
@@ -198,6 +200,32 @@ LISTED = _struct(
     *_pointers("u32", "tally cursors unordered ordered at"),
 )
 
+# Spikes of one process that others are told of: those of each block, as in `Listed`; of each population, three words:
+# where its numbers begin, how many there are, and the number of the first one among the `neurons` of all processes. A
+# spike is one word: steps after `begin`, times `neurons`, and its number. `listed` has their number, and then them,
+# with room for `most`; `other` is such a list for the time after the next exchange. A launch should have had `steps`
+# steps, if that is not 0.
+TOLD = _struct(
+    "Told",
+    *_words("blocks capacity populations begin neurons status room most steps"),
+    ("spikes", _to("const u64")),
+    *_pointers("const u32", "ends ranges halted"),
+    *_pointers("u32", "listed other message"),
+)
+
+# The messages of all processes, of `row` words each: a status, how many spikes there are, and these. Rows of the
+# synapses that other processes' neurons have here, and the sums of `blocks` blocks, to which those are added. `heads`
+# become the first words of all messages. If not all spikes can be delivered, `halted` becomes `exchange`, and what is
+# launched after that does nothing.
+AFAR = _struct(
+    "Afar",
+    *_words("processes own row neurons begin blocks cells slots pushed bytes wide"),
+    *_words("cell_shift cell_mask delay_shift weight_shift exchange"),
+    *_pointers("const u32", "messages starts"),
+    ("synapses", _to("const uint4")),
+    ("sums", _to("int")),
+    *_pointers("u32", "heads least halted"),
+)
 
 # Samples of plastic synapses, of the weight where `state` is 0: of block b, entries starts[b] to starts[b + 1] - 1 are
 # places of synapses and columns.
@@ -327,10 +355,11 @@ def net_dtype(
     """Return the dtype of `Net` with so much in `common`, and what couplings, plastic synapses or several GPUs need.
 
     It is `plain` if there are no inputs and no samples. `begin` is the first step of a run, nullptr where that is the
-    first step of the launch. `clocks` are of each block: cycles from the beginning of a step to each mark. Where
-    several networks run side by side, `first` is the first step of the launch, `steps` how many it has at most, and
-    `networks` how many networks run, from this one on. `shown` are states that couplings read, after even and after odd
-    steps, and `met` the number of the last launch that each block has begun: one more than its first step.
+    first step of the launch; if `halted` points to a word other than 0, a launch does nothing. `clocks` are of each
+    block: cycles from the beginning of a step to each mark. Where several networks run side by side, `first` is the
+    first step of the launch, `steps` how many it has at most, and `networks` how many networks run, from this one on.
+    `shown` are states that couplings read, after even and after odd steps, and `met` the number of the last launch that
+    each block has begun: one more than its first step.
 
     Of several GPUs, this is number `gpu`, with `own_blocks` blocks from `first_block` on; a packet is awaited for so
     many nanoseconds, `patience`. Addresses of what only these blocks have are those that block 0 would have.
@@ -357,7 +386,7 @@ def net_dtype(
         ("spikes", _to("u64")),
         ("counts", _to("int")),
         ("ends", _to("u32")),
-        ("begin", _to("const u32")),
+        *_pointers("const u32", "begin halted"),
         ("clocks", _to("u64")),
         *carried,
         ("common", common_dtype(most), (max(1, common),)),

@@ -56,10 +56,16 @@ class Structure:
     placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
     fenced: int = 1  # steps of which lists of events are released at once
     mixed: bool = False  # states in memory are those of many small populations
-    drawn: int = 0  # words of each neuron, for what is drawn for the next step
+    drawn: int = 0  # bytes of each neuron, for what is drawn for the next step
+    known: int = 0  # bytes of shared memory for what neurons share, and for tables of Poisson numbers
+    table_words: int = 0  # of those, if they have room there
     together: int = 1  # rows that a warp delivers at once
+    two_words: bool = False  # of a row, not four, are read by a lane at once
+    helping: bool = False  # all warps deliver rows, when they have sent and heard
     near: int = 0  # steps whose sums are in shared memory, in 16 bits
-    far_room: int = 0  # synapses that are listed for each later step
+    pile_room: int = 0  # synapses of each pile of those that are listed for a later span of 2^span steps
+    span: int = 0
+    piles: int = 1  # of each list
     certain: bool = False  # 16 bits hold all sums
     cells: tuple[int, ...] = ()
     fours: tuple[int, ...] = ()  # the populations of a thread's first four neurons, its second ones and so on
@@ -142,9 +148,8 @@ class Structure:
         lines = [f"constexpr unsigned {name} = {value};" for name, value in most.items()]
         lines += [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
         lines.append(f"typedef unsigned {_STARTS[self.start_bytes]} Start;")
-        lines.append(
-            f"#define IN_CLUSTER __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else "#define IN_CLUSTER"
-        )
+        clustered = f" __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else ""
+        lines.append(f"#define IN_CLUSTER{clustered}")
         lines += ["#define BESIDE"] * self.beside + ["#define GRADED"] * are_graded(kinds)
         if self.couplings:
             lines += [
@@ -154,10 +159,13 @@ class Structure:
         return "\n".join([*lines, *self._sums(extents.draws), *self._late]) + "\n"
 
     def _sums(self, draws: int) -> list[str]:
-        """The constants of sums in shared memory, and of small populations, as lines of C++."""
+        """The constants of sums in shared memory, of rows added to them, and of small populations, as lines of C++."""
         flags = {"CERTAIN": self.certain, "MIXED": self.mixed, "DRAWN_AHEAD": 0 < draws <= self.drawn}
+        flags |= {"TWO_WORDS": self.two_words, "HELPING": self.helping}
+        numbers = {"NEAR": self.near, "PILE_ROOM": self.pile_room, "SPAN": self.span, "PILES": self.piles}
+        known = {"DRAWN_BYTES": self.drawn, "KNOWN_BYTES": self.known, "TABLE_WORDS": self.table_words}
         return [
-            f"constexpr unsigned NEAR = {self.near}, FAR_ROOM = {self.far_room}, DRAWN_WORDS = {self.drawn};",
+            *(f"constexpr unsigned {name} = {value};" for name, value in (numbers | known).items()),
             *(f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()),
         ]
 

@@ -7,16 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ..plan.drawing import Description
 from ..plan.plan import Plan
-from .kinds import Kind
+from .kinds import Kind, extents_of
 from .partition import MOST_THREADS, Partition
 from .rows import entry_of
+from .structs import common_dtype
 
-__all__ = ["Sums", "Wishes", "sums_of", "wishes_of"]
+__all__ = ["TABLE_ROOM", "Sums", "Wishes", "sums_of", "wishes_of"]
 
 _LEAST_NEAR, _BEYOND_LAG = 4, 3  # steps whose sums are in shared memory, at least; and beyond those of late packets
 _MOST_LOAD, _MOST_BITS = 2**15 - 1, 16  # a sum of 16 bits; bits of a weight
-_LISTED = 2  # synapses for each cell, that are listed for a later step
+_LISTED = 4  # synapses for each cell, that are listed for a later step
+_SPAN = 2  # 2^2 steps share a list, at most
+_PILES, _MANY_CELLS = 1, 1024  # of a list, if a block has so many cells: with more, what is written is farther apart
+TABLE_ROOM = 512  # words of tables of Poisson numbers
 _AT_ONCE, _MOST_MIXED, _MIXED_GAIN = 3, 255, 1.5  # neurons of a thread; populations; turns of threads saved, at least
 
 
@@ -38,23 +45,30 @@ class Wishes:
 class Sums:
     """Bytes of shared memory that are `taken`, besides sums of 32 bits, and by what.
 
-    Sums of the next `near` steps are there in 16 bits, if not all are there in 32; `far_room` synapses are listed for
-    each later step. With `mixed` there is a table of the populations of neurons, and `drawn` words of each neuron for
-    what is drawn for the next step. `words` is how many words of memory all lists of synapses take.
+    Sums of the next `near` steps are there in 16 bits, if not all are there in 32; for each later span of 2^`span`
+    steps there are `piles` with room for `pile_room` synapses each. With `mixed` there is a table of the populations of
+    neurons, and `drawn` bytes of each neuron for what is drawn for the next step. `words` is how many words of memory
+    all lists of synapses take. What neurons of a population share takes `known` bytes, among them tables of Poisson
+    numbers of `table_words` words.
     """
 
     taken: int = 0
     near: int = 0
-    far_room: int = 0
+    pile_room: int = 0
+    span: int = 0
+    piles: int = 1
     certain: bool = False
     mixed: bool = False
     drawn: int = 0
     words: int = 0
+    known: int = 0
+    table_words: int = 0
 
     @property
     def structure(self) -> Mapping[str, Any]:
         """What of it is part of a `Structure`."""
-        return {name: getattr(self, name) for name in ("near", "far_room", "certain", "mixed", "drawn")}
+        names = "near", "pile_room", "span", "piles", "certain", "mixed", "drawn", "known", "table_words"
+        return {name: getattr(self, name) for name in names}
 
 
 def wishes_of(plan: Plan, partition: Partition, lag: int, *, beside: bool) -> Wishes:
@@ -62,8 +76,20 @@ def wishes_of(plan: Plan, partition: Partition, lag: int, *, beside: bool) -> Wi
     entry = entry_of(plan, partition)
     graded = any(population.rule.value for population in plan.populations)
     halved = not (entry.wide or graded or plan.plastic or beside) and entry.weight_bits <= _MOST_BITS
-    certain = all(plan.loads.get(place, _MOST_LOAD + 1) <= _MOST_LOAD for place in plan.receptors())
-    return Wishes(halved, certain, _suits_mixing(plan, partition), lag)
+    return Wishes(halved, _are_certain(plan), _suits_mixing(plan, partition), lag)
+
+
+def _are_certain(plan: Plan) -> bool:
+    """Say whether 16 bits hold all that may arrive in a step, by sums of weights, or those of either sign."""
+    sums: dict[tuple[str, str], Any] = {place: np.zeros(2) for place in plan.receptors()}
+    for about, source in zip(plan.projections, plan.synapses.sources, strict=True):
+        wiring = source.wiring if isinstance(source, Description) else None
+        known = wiring is not None and wiring.kind == "in_degree"
+        number = wiring.number if wiring is not None and known else np.inf  # synapses into a neuron, at most
+        for sign, weight in enumerate((-about.weights[0], about.weights[1])):
+            if about.entries and weight > 0:
+                sums[about.target, about.receptor][sign] += number * weight
+    return all(min(plan.loads.get(place, np.inf), both.max()) <= _MOST_LOAD for place, both in sums.items())
 
 
 def _suits_mixing(plan: Plan, partition: Partition) -> bool:
@@ -79,25 +105,51 @@ def sums_of(
     partition: Partition, kinds: Sequence[Kind], slots: int, left: int, wishes: Wishes, *, ring_in_block: bool
 ) -> Sums:
     """Share so many bytes out, which are left beside sums of 32 bits if those are there: states have room first."""
+    known, table_words = _known(partition, kinds)
     table = 4 * -(-partition.per // 4)
-    mixed = wishes.mixed and table <= left
-    taken = table if mixed else 0
+    mixed = wishes.mixed and table + known <= left
+    taken = table + known if mixed else 0
     words = 0 if partition.per <= MOST_THREADS or partition.threads else 4 * partition.per * _most_states(kinds)
-    draws = 4 * partition.per * max(len(kind.drawn) for kind in kinds) if mixed else 0
-    step, counts, least = 4 * -(-partition.cells // 2), 8 * slots, max(_LEAST_NEAR, wishes.lag + _BEYOND_LAG)
-    near = 0
+    draws = table * max(len(kind.drawn) for kind in kinds) if mixed else 0
+    step, least = 4 * -(-partition.cells // 2), min(slots, max(_LEAST_NEAR, wishes.lag + _BEYOND_LAG))
+    piles, near = _PILES if partition.cells >= _MANY_CELLS else 1, 0
+
+    def fits(near: int, room: int) -> bool:
+        return near * step + 4 * (piles * _spans(slots, near) + slots) <= room
+
     if wishes.halved and not ring_in_block and not partition.pushed:
-        room = left - taken - counts
-        draws = draws if room - words - min(slots, least) * step >= draws else 0
-        near = min(slots, max(least, (room - words - draws) // step))
-        near = near if near * step + draws <= room else 0
+        room = left - taken
+        draws = draws if fits(least, room - words - draws) else 0
+        near = next((k for k in range(slots, least, -1) if fits(k, room - words - draws)), least)
+        near = near if fits(near, room - draws) else 0
     if not near:
         draws = draws if ring_in_block and left - taken - words >= draws else 0
-    far_room = _LISTED * partition.cells + -_LISTED * partition.cells % 4 if near else 0
-    taken += draws + (counts + near * step if near else 0)
-    drawn = draws // (4 * partition.per)
-    listed = partition.here * slots * far_room
-    return Sums(taken, near, far_room, near > 0 and wishes.certain, mixed, drawn, listed)
+    span, spans = _span(near), _spans(slots, near)
+    pile_room = -(-((_LISTED * partition.cells) << span) // piles) if near else 0
+    pile_room += -pile_room % 4
+    taken += draws + (near * step + 4 * (piles * spans + slots) if near else 0)
+    drawn, listed = draws // table, partition.here * spans * piles * pile_room
+    more = (known, table_words) if mixed else ()
+    return Sums(taken, near, pile_room, span, piles, near > 0 and wishes.certain, mixed, drawn, listed, *more)
+
+
+def _span(near: int) -> int:
+    """Return the logarithm of how many steps share a list, if sums of so many are near: whole spans are among them."""
+    return min(_SPAN, (near - 1).bit_length() - 1) if near > 1 else 0
+
+
+def _spans(slots: int, near: int) -> int:
+    """Return how many spans of steps have lists: none if the sums of all steps are near."""
+    return -(-slots >> _span(near)) if near < slots else 0
+
+
+def _known(partition: Partition, kinds: Sequence[Kind]) -> tuple[int, int]:
+    """Return how many bytes what neurons share takes, and tables of Poisson numbers; and words for those tables."""
+    extents = extents_of(kinds)
+    words = common_dtype(extents).itemsize // 4 * partition.common
+    table_words = TABLE_ROOM if extents.draws else 0
+    of_tables = table_words + partition.common * extents.draws
+    return 4 * (words + -words % 4 + of_tables + -of_tables % 4), table_words
 
 
 def _most_states(kinds: Sequence[Kind]) -> int:

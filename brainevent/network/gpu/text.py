@@ -17,6 +17,7 @@ from ..plan.loop_arguments import ALL, DISTINCT, GAPS, GROUPED, ONE, PAIRS, REPL
 from ..plan.mapped import MAPPED
 from .kinds import Kind, are_graded, extents_of, is_whole, words_of
 from .structs import (
+    AFAR,
     ANEW,
     CARRIED,
     DISTRIBUTION,
@@ -41,6 +42,7 @@ from .structs import (
     ROWS,
     SAMPLE,
     SYNAPSE_SAMPLE,
+    TOLD,
     TREATED,
     WRITTEN,
     common_dtype,
@@ -221,6 +223,7 @@ def other_text(
         "drawing.cu": (RECIPE_OF_PARTS if parts else RECIPE,),
         "plastic_rows.cu": (LINES, KEYED, HELD, ORDERED, FILLED),
         "spikes.cu": (LISTED,),
+        "afar.cu": (TOLD, AFAR),
     }
     structs["fill.cu"] = (piece_dtype(threads),)
     kinds = {"REPLACED": REPLACED, "DISTINCT": DISTINCT, "GAPS": GAPS, "ALL": ALL, "ONE": ONE, "UNIFORM": UNIFORM}
@@ -231,7 +234,7 @@ def other_text(
     texts = (
         shared_text(),
         constants_text(**kinds, **zeros, THREADS=threads),
-        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, DIRECT = false;",
+        "constexpr bool RING_IN_BLOCK = true, ROWS_IN_BLOCK = false, DIRECT = false, HELPING = false;",
         structs_text(*(one for name in names for one in structs[name])),
         cuda_text(forms),
         read_text("prelude.cu"),
@@ -319,7 +322,7 @@ def _draw(number: int, kind: Kind) -> str:
     lines = []
     for place, drawn in enumerate(kind.drawn):
         uniform = f"be_uniform{number}_{place}({', '.join(given[name.text] for name in drawn.uniform.inputs)})"
-        lines.append(f"d[{place}] = events(net.population[own.population].counted[{place}], {uniform});")
+        lines.append(f"d[{place}] = events_of(net, own.population, {place}, {uniform});")
     return _function(f"BE void draw{number}({_CHOSEN['BE void draw']}) {{", lines)
 
 
@@ -328,13 +331,10 @@ def _params(number: int, kind: Kind) -> str:
     of = "const Population& of = net.population[own.population];"
     shared = [k for k, scalar in enumerate(kind.scalars) if scalar]
     own = [k for k, scalar in enumerate(kind.scalars) if not scalar]
-    of_slot = "net.blocks * net.per + slot"
+    of_slot, passed = "net.blocks * net.per + slot", "SHARED_ARE_PASSED && !TRACED ? common_of(net, own.population)"
     scalars = [
         of,
-        *(
-            f"p[{k}] = SHARED_ARE_PASSED && !TRACED ? net.common[own.population].p[{k}] : net.scalars[of.param[{k}]];"
-            for k in shared
-        ),
+        *(f"p[{k}] = {passed}.p[{k}] : net.scalars[of.param[{k}]];" for k in shared),
     ]
     each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
     return _function(f"BE void scalars{number}({_CHOSEN['BE void scalars']}) {{", scalars) + _function(

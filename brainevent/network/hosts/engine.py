@@ -12,26 +12,23 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...errors import NetworkError
-from ..cpu.exchange import Exchange
-from ..cpu.memory import Memory
-from ..cpu.recording import Recording
-from ..cpu.runs import Legs
 from ..engine import Prepared, Repeated, Stopped, check_whole, input_rows, never
 from ..plan.build import build_plan
-from ..plan.owned import Sharing, own_plan
-from ..plan.plan import Plan, SynapsePlan
+from ..plan.owned import Sharing
+from ..plan.plan import Plan
 from ..plan.threads import parts_for
 from ..run.finite import check_finite
 from ..run.recorded import Recorded, Wanted
 from ..run.report import in_bytes
 from ..state import NetworkState, copied, initial_state
+from .cpus import OwnOnCpus
 from .gathering import Parts, whole_recording, whole_state
+from .owned import FAILED, FULL, NOT_FINITE, STOPPED, Own, OwnRun
 from .processes import Processes
 from .shares import Shares, chosen_shares
 
 __all__ = ["Hosts", "HostsEngine", "joined_hosts"]
 
-_STOPPED, _FULL, _NOT_FINITE, _FAILED = 1, 2, 4, 8  # bits of what a process tells the others with its spikes
 _MOST = 256  # steps between two exchanges: for so long a process may not hear that another one stopped
 
 Array = Any
@@ -39,11 +36,17 @@ Array = Any
 
 @dataclass(frozen=True, eq=False)
 class Hosts:
-    """The processes that run one network together, the neurons of each, and how its own synapses are drawn."""
+    """The processes that run one network together, the neurons of each, and how its own synapses are drawn.
+
+    Attributes:
+        sharing: What draws synapses for a process on CPUs.
+        device: The GPU of a process on GPUs; None on CPUs.
+    """
 
     processes: Processes
     shares: Shares
     sharing: Sharing
+    device: Any = None
 
     def plan_of(self, network: Any, *, seed: int, **how: Any) -> Plan:
         """Build the plan of a network, of which synapses are drawn again when somebody asks for them."""
@@ -52,17 +55,38 @@ class Hosts:
         def described(fingerprint: str) -> None:
             self.processes.agreed("build", {**given, "the network": fingerprint})
 
-        return build_plan(network, seed=seed, parts=1, measure=self.sharing, described=described, **how)
+        return build_plan(network, seed=seed, parts=1, measure=self._measure, described=described, **how)
+
+    @property
+    def _measure(self) -> Any:
+        if self.device is None:
+            return self.sharing
+        from ..gpu.engine import drawing_on_gpu
+
+        return drawing_on_gpu(self.device)
+
+    def own(self, plan: Plan, options: Mapping[str, Any]) -> Own:
+        """Return what this process owns of a network, with its synapses."""
+        if self.device is None:
+            return OwnOnCpus(plan, self.shares, self.processes, self.sharing)
+        from .gpu import OwnOnGpu
+
+        return OwnOnGpu(plan, self.shares, self.processes, self.device, options)
 
 
 def joined_hosts(hosts: Any, backend: str, network: Any, threads: int | None, *, round_delays: bool) -> Hosts:
     """Return the processes of `jax.distributed` for what `build(hosts=...)` asks for."""
     shares = chosen_shares(hosts, backend, network, round_delays=round_delays)
-    return Hosts(Processes(), shares, Sharing(shares.own, parts_for(shares.neurons(shares.number), threads)))
+    sharing = Sharing(shares.own, parts_for(shares.neurons(shares.number), threads))
+    if backend != "cuda":
+        return Hosts(Processes(), shares, sharing)
+    from ..gpu.device import local_device
+
+    return Hosts(Processes(), shares, sharing, local_device())
 
 
 class HostsEngine:
-    """An `Engine` for the CPUs of several processes, each of which calls its methods in the same order.
+    """An `Engine` for several processes, on CPUs or on a GPU each, which call its methods in the same order.
 
     A process runs as many steps as the least delay of synapses between processes; then all of them gather the spikes of
     these steps. So no result depends on the number of processes.
@@ -70,27 +94,32 @@ class HostsEngine:
     Args:
         plan: The network, the same in all processes, with descriptions of synapses.
         hosts: The processes.
+        **options: Those of an engine on a GPU.
     """
 
-    name = "numba"
     paces_itself = True
-    _memory: Memory
-    _exchange: Exchange
-    said_of_sweeps = "elements of sweeps run side by side, one a thread, in each process, with all synapses"
 
-    def __init__(self, plan: Plan, *, hosts: Hosts):
-        _check_kinds(plan)
-        self.plan, self.processes, self.shares, self._sharing = plan, hosts.processes, hosts.shares, hosts.sharing
+    def __init__(self, plan: Plan, *, hosts: Hosts, **options: Any):
+        _check_kinds(plan, on_gpus=hosts.device is not None)
+        self.plan, self.processes, self.shares = plan, hosts.processes, hosts.shares
         self._lock, self._torn = threading.Lock(), False
         with self.processes.failing_together("build"):
-            own = own_plan(plan, self._sharing)
-            least = [_least_from_afar(one, own) for one in own.synapses]
-        self._compare_delays(least)
+            self._own = hosts.own(plan, options)
+        self._compare_delays(self._own.least_delays)
         with self.processes.failing_together("build"):
-            self._use(Memory(own, apart=self.apart))
-            self._memory.load(initial_state(plan))
-        sizes = [sum(one.nbytes for one in own.synapses), own.parts]
-        self._sizes = self.processes.agreed("build", {}, sizes)[:, :2]
+            self._own.join(self._crossing, self.apart)
+            self._own.load(initial_state(plan))
+        self._sizes = self.processes.agreed("build", {}, self._own.sizes)[:, :2]
+
+    @property
+    def name(self) -> str:
+        """The backend that runs in each process."""
+        return self._own.name
+
+    @property
+    def said_of_sweeps(self) -> str:
+        """What is said of sweeps."""
+        return self._own.said_of_sweeps
 
     def _compare_delays(self, own: Sequence[int]) -> None:
         """Find the least delay between processes, and whose spikes cross from one to another."""
@@ -102,12 +131,7 @@ class HostsEngine:
         self.limits = [p.name for p, delay in zip(projections, least, strict=True) if delay == self.least_delay < 2**31]
         self._crossing = sorted({p.source for p, delay in zip(projections, least, strict=True) if delay < 2**31})
         checked = self.plan.check_finite or any(p.rule.value_range is not None for p in self.plan.populations)
-        self.apart = 1 if checked else min(self.least_delay, _MOST)
-
-    def _use(self, memory: Memory) -> None:
-        room = self._exchange.room if hasattr(self, "_exchange") else 0
-        self._memory = memory
-        self._exchange = Exchange(memory, self._crossing, self.shares.number, self.shares.count, room)
+        self.apart = 1 if checked else min(self.least_delay, _MOST, self._own.most_apart)
 
     def agree(self, what: str, values: Mapping[str, Any]) -> None:
         """Raise unless all processes are about to do the same with the same values."""
@@ -116,7 +140,7 @@ class HostsEngine:
     @property
     def step(self) -> int:
         """The number of the step that comes next."""
-        return self._memory.step
+        return self._own.step
 
     @property
     def state(self) -> NetworkState:
@@ -126,7 +150,7 @@ class HostsEngine:
 
     def _whole_state(self) -> NetworkState:
         check_whole(self._torn)
-        return whole_state(self._parts, self._memory.state)
+        return whole_state(self._parts, self._own.state)
 
     @property
     def _parts(self) -> Parts:
@@ -136,14 +160,14 @@ class HostsEngine:
         """Go on from a state, the same in all processes."""
         with self._lock:
             self.agree("load", {"the state": state})
-            self._memory.load(copied(self.plan, state))
+            self._own.load(copied(self.plan, state))
             self._torn = False
 
     def set(self, population: str, param: str, value: Array) -> None:
         """Replace a parameter, by the same in all processes."""
         with self._lock:
             self.agree("set", {"the names of parameters": f"{population}.{param}", f"{population}.{param}": value})
-            self._memory.set(population, param, value)
+            self._own.set(population, param, value)
 
     def set_weights(self, plan: Plan, state: NetworkState) -> None:
         """Go on with the weights of a plan that differs in nothing else, and from a state in its quanta."""
@@ -153,10 +177,13 @@ class HostsEngine:
                 "set", {"weights": [plan.quanta, [repr(p) for p in plan.projections], given], "the state": state}
             )
             with self.processes.failing_together("set"):
-                memory = self._memory.with_weights(own_plan(plan, self._sharing), state)
-            self.agree("set", {})
-            self._use(memory)
-            self.plan, self._torn = plan, False
+                own = self._own.with_weights(plan, state)
+            try:
+                self.agree("set", {})
+            except BaseException:
+                own.give_up(self.plan)
+                raise
+            self._own, self.plan, self._torn = own, plan, False
 
     def run(
         self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array], stopped: Stopped = never
@@ -170,55 +197,53 @@ class HostsEngine:
             )
             steps = int(told[:, 0].min())
             if told[:, 1].any():
-                return self._recorded(Recording(self._memory, 0, wanted), _stopped_by(told[:, 1].tolist()))
+                return self._recorded(self._own.begin(0, wanted, {}), wanted, _stopped_by(told[:, 1].tolist()))
             given = {place: np.ascontiguousarray(array[:steps]) for place, array in given.items()}
             if given:
                 self.processes.agreed(
                     "run", {f"inputs of {'.'.join(place)}": digest for place, digest in given.items()}
                 )
             with self.processes.failing_together("run"):
-                memory = self._memory
-                memory.give(given)
-                memory.flush()
-                recording = Recording(memory, steps, wanted)
-                recording.make_room(self.apart)
-                legs = Legs(memory, recording, alone=memory.plan.parts == 1)
-            return self._recorded(recording, self._run(legs, recording, stopped))
+                run = self._own.begin(steps, wanted, given)
+            return self._recorded(run, wanted, self._run(run, steps, stopped))
 
-    def _run(self, legs: Legs, recording: Recording, stopped: Stopped) -> str:
+    def _run(self, run: OwnRun, steps: int, stopped: Stopped) -> str:
         """Run from exchange to exchange; return why the run ended early, or nothing."""
         self.processes.agreed("run", {})
-        while legs.turn < recording.steps:
-            told = self._until(legs, min(legs.turn + self.apart, recording.steps), recording, stopped)
-            if any(one & _NOT_FINITE for one in told):
+        done = 0
+        while done < steps:
+            self._torn = True
+            done = self._own.ahead(run, done, steps)
+            turn = min(done + self.apart, steps)
+            told, done = self._until(run, done, turn, stopped), turn
+            if any(one & NOT_FINITE for one in told):
                 check_finite(self.plan, self.step - 1, self._whole_state().neurons)
             for number, one in enumerate(told):
-                if one & _FULL:
+                if one & FULL:
                     return f"memory of process {number} is full: there is no room for more spikes"
-            if any(one & _STOPPED for one in told):
-                return _stopped_by([one & _STOPPED for one in told])
+            if any(one & STOPPED for one in told):
+                return _stopped_by([one & STOPPED for one in told])
         return ""
 
-    def _until(self, legs: Legs, turn: int, recording: Recording, stopped: Stopped) -> list[int]:
-        """Run to a turn, and gather the spikes until there; return what all processes tell."""
-        begin, status, failed = self.step, 0, None
-        self._torn = True
+    def _until(self, run: OwnRun, done: int, turn: int, stopped: Stopped) -> list[int]:
+        """Run until so many steps have been, and exchange the spikes since some were done; return what is told."""
+        first, failed = self.step - run.turn, None
+        begin, end = first + done, first + turn
         try:
-            for _ in legs.until(turn):
-                status |= _NOT_FINITE
-            status |= _STOPPED * stopped() | _FULL * _is_full(recording, self.apart)
+            status = run.until(turn, begin) | STOPPED * stopped()
         except BaseException as error:  # noqa: BLE001 - raised when the others know
-            status, failed = _FAILED, error
-        end = recording.first + turn
-        told = self._exchange.all_told(begin, end, status, self.processes.gathered, _FAILED)
-        if any(one & _FAILED for one in told):
+            status, failed = FAILED, error
+        try:
+            told = self._own.told(begin, end, status)
+        except BaseException as error:  # noqa: BLE001 - raised
+            raise (failed or error) from None  # what failed may not be able to take part
+        if any(one & FAILED for one in told):
             self.processes.raise_failure("run", failed)
         self._torn = False
         return told
 
-    def _recorded(self, recording: Recording, why: str) -> Recorded:
-        own = recording.recorded(self.step - recording.first)
-        return dataclasses.replace(whole_recording(self._parts, own, recording.wanted), full=why)
+    def _recorded(self, run: OwnRun, wanted: Wanted, why: str) -> Recorded:
+        return dataclasses.replace(whole_recording(self._parts, run.recorded(), wanted), full=why)
 
     def prepared(self, steps: int, wanted: Wanted, inputs: Mapping[tuple[str, str], Array]) -> Prepared:
         """Return a run that is repeated."""
@@ -229,10 +254,8 @@ class HostsEngine:
     @property
     def units(self) -> str:
         """What runs the network, in words."""
-        count, threads = self.shares.count, self._sizes[:, 1]
-        each = f"{threads[0]} thread{'' if threads[0] == 1 else 's'}"
-        each = each if (threads == threads[0]).all() else f"{threads.min()} to {threads.max()} threads"
-        return f"{count} process{'' if count == 1 else 'es'} with {each} each"
+        count = self.shares.count
+        return f"{count} process{'' if count == 1 else 'es'} with {self._own.units(self._sizes[:, 1])} each"
 
     @property
     def placement(self) -> str:
@@ -242,6 +265,7 @@ class HostsEngine:
             + self._said_of_areas(number)
             for number, (size, _) in enumerate(self._sizes.tolist())
         ]
+        lines += [self._own.said] if self._own.said else []
         if self.processes.gathers:
             gathers, seconds = self.processes.gathers, self.processes.seconds
             lines.append(f"{gathers} exchanges took {seconds:.3g} s in process {self.shares.number}, waiting included")
@@ -264,32 +288,16 @@ class HostsEngine:
 
     # ---- what one process does alone
 
+    def beside(self, *_: Any) -> NoReturn:
+        """Raise: there are no networks side by side on the GPUs of several processes."""
+        raise NetworkError("sweep: a network on several hosts has no elements side by side; build it without hosts=")
+
     @property
     def resident(self) -> NoReturn:
         """Raise: there is no program of JAX."""
         raise NetworkError("simulate: a network on several hosts runs with sim.run; build it without hosts=")
 
-    rebuilds = resident
-
-
-def _least_from_afar(synapses: SynapsePlan, own: Plan) -> int:
-    """Return the least delay of synapses whose sources other processes own; 0 if there are none."""
-    low, high = own.owned[synapses.source]
-    before, after = (int(synapses.starts[edge * own.parts]) for edge in (low, high))
-    if before == 0 and after == synapses.targets.size:
-        return 0
-    if synapses.delays.size == 1:
-        return int(synapses.delays[0])
-    return min(int(some.min()) for some in (synapses.delays[:before], synapses.delays[after:]) if some.size)
-
-
-def _is_full(recording: Recording, steps: int) -> bool:
-    """Make room for the spikes of some steps more; say whether there is none."""
-    try:
-        recording.make_room(steps)
-    except MemoryError:
-        return True
-    return False
+    rebuilds = device = resident
 
 
 def _stopped_by(stopped: Sequence[int]) -> str:
@@ -297,8 +305,13 @@ def _stopped_by(stopped: Sequence[int]) -> str:
     return f"process {number} was interrupted"
 
 
-def _check_kinds(plan: Plan) -> None:
+def _check_kinds(plan: Plan, *, on_gpus: bool) -> None:
     """Raise for what runs in one process alone."""
+    if on_gpus and (graded := [population.name for population in plan.populations if population.rule.value]):
+        raise NetworkError(
+            f"build: spikes of {', '.join(graded)} have values, which GPUs of several processes do not exchange; pass "
+            "backend='numba', or leave out hosts="
+        )
     for what, some in (("plastic synapses", plan.plastic), ("couplings", plan.couplings)):
         if some:
             names = ", ".join(one.name for one in some)

@@ -26,6 +26,7 @@ __all__ = ["Processes", "digest_of"]
 
 _VARIABLE = "BRAINEVENT_PATIENCE"
 _PATIENCE = 600.0  # seconds
+_SPINNING, _NAP = 0.005, 0.00005  # seconds: how long to look without a pause whether devices are done; then a pause
 _OTHERS = "the state may not be valid, and this process cannot take part any more: start all processes again"
 
 # Words of 32 bits of what is compared: whether this process failed, numbers, what it does, digests, and an error.
@@ -55,12 +56,37 @@ class Processes:
         """Return the words of all processes, uint32 (count, size), given the own ones, as many in each of them."""
         if self.count == 1:
             return words[None]
+        return self.together(lambda: _gathered(self.count, words))
+
+    def together(self, act: Callable[[], Any]) -> Any:
+        """Return what a program of JAX returns that all processes run at the same time, such as a gathering."""
+        with self._taking_part():
+            return self._awaited(act)
+
+    def wait_for(self, is_done: Callable[[], bool], leave: Callable[[], None]) -> None:
+        """Wait until devices have done what those of all processes do together; if others do not come, leave it."""
+        with self._taking_part():
+            began = time.monotonic()
+            try:
+                while not is_done():
+                    waited = time.monotonic() - began
+                    if waited > self.patience:
+                        raise self._impatient()
+                    if waited > _SPINNING:
+                        time.sleep(_NAP)
+            except BaseException:
+                leave()
+                raise
+
+    @contextmanager
+    def _taking_part(self) -> Iterator[None]:
+        """Note how long this process takes part in something, and that it cannot any more when this fails."""
         if self._lost:
             raise NetworkError(f"hosts: {self._lost}; {_OTHERS}")
         began = time.monotonic()
         try:
-            found = self._awaited(words)
-        except (jax.errors.JaxRuntimeError, ValueError) as error:  # the second one where JAX runs programs at once
+            yield
+        except (jax.errors.JaxRuntimeError, ConnectionError, ValueError) as error:  # the last where JAX runs at once
             self._lost = f"another process ended, or its host cannot be reached ({_first_line(error)})"
             raise NetworkError(f"hosts: {self._lost}; {_OTHERS}") from error
         except NetworkError:
@@ -70,20 +96,23 @@ class Processes:
             raise
         self.seconds += time.monotonic() - began
         self.gathers += 1
-        return found
 
-    def _awaited(self, words: Array) -> Array:
-        """Let a thread gather, since a program of JAX cannot be left; wait for it as long as there is patience."""
+    def _impatient(self) -> NetworkError:
+        """Return the error of a process that was awaited in vain."""
+        self._lost = (
+            f"a process did not come within {self.patience:g} seconds (the environment variable {_VARIABLE}) "
+            "to do what the others do"
+        )
+        return NetworkError(f"hosts: {self._lost}; {_OTHERS}")
+
+    def _awaited(self, act: Callable[[], Any]) -> Any:
+        """Let a thread act, since a program of JAX cannot be left; wait for it as long as there is patience."""
         answer = queue.SimpleQueue[Any]()
-        _asked(self.count).put((words, answer))
+        _asked().put((act, answer))
         try:
             found = answer.get(timeout=self.patience)
         except queue.Empty:
-            self._lost = (
-                f"a process did not come within {self.patience:g} seconds (the environment variable {_VARIABLE}) "
-                "to do what the others do"
-            )
-            raise NetworkError(f"hosts: {self._lost}; {_OTHERS}") from None
+            raise self._impatient() from None
         if isinstance(found, BaseException):
             raise found
         return found
@@ -190,18 +219,15 @@ def digest_of(value: Any) -> bytes:
 
 
 @functools.cache
-def _asked(count: int) -> queue.SimpleQueue[tuple[Array, queue.SimpleQueue[Any]]]:
-    """Start the thread that gathers the words of processes; return where it is asked, and told where it answers."""
-    device, sharding, gather = _program(count)
-    asked = queue.SimpleQueue[tuple[Array, queue.SimpleQueue[Any]]]()
+def _asked() -> queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]]:
+    """Start the thread that runs programs of all processes; return where it is asked, and told where it answers."""
+    asked = queue.SimpleQueue[tuple[Callable[[], Any], queue.SimpleQueue[Any]]]()
 
     def work() -> None:
         while True:
-            words, answer = asked.get()
+            act, answer = asked.get()
             try:
-                own = jax.device_put(words[None], device)
-                whole = jax.make_array_from_single_device_arrays((count, words.size), sharding, [own])
-                answer.put(np.asarray(gather(whole).addressable_data(0)))
+                answer.put(act())
             except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
                 answer.put(error)
 
@@ -209,6 +235,15 @@ def _asked(count: int) -> queue.SimpleQueue[tuple[Array, queue.SimpleQueue[Any]]
     return asked
 
 
+def _gathered(count: int, words: Array) -> Array:
+    """Return the words of all processes, given the own ones."""
+    device, sharding, gather = _program(count)
+    own = jax.device_put(words[None], device)
+    whole = jax.make_array_from_single_device_arrays((count, words.size), sharding, [own])
+    return np.asarray(gather(whole).addressable_data(0))
+
+
+@functools.cache
 def _program(count: int) -> Any:
     """Return the device of this process, how words lie on all devices, and the program that gathers them."""
     devices = [next((d for d in jax.devices("cpu") if d.process_index == k), None) for k in range(count)]

@@ -72,10 +72,10 @@ def chosen_shares(hosts: Any, backend: str, network: Any, *, round_delays: bool 
     Raises:
         NetworkError: The argument is none of these, or names what is not there.
     """
-    if backend != "numba":
+    if backend not in ("numba", "cuda"):
         raise NetworkError(
-            f"build: hosts is an option of backend='numba', but the backend is {backend!r}; leave it out, or pass "
-            "backend='numba'"
+            f"build: hosts is an option of backend='numba' and backend='cuda', but the backend is {backend!r}; leave "
+            "it out, or pass one of these"
         )
     if not isinstance(hosts, Mapping) and not (isinstance(hosts, str) and hosts in ("all", "areas")):
         raise NetworkError(f"build: hosts is {hosts!r}; {_PASS}")

@@ -3,28 +3,37 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 import small_plans
 import test_network_in_jax as in_jax
-from beside_interpreter import compare, equal, plan_of, stop_alike
+from beside_interpreter import as_tree, compare, equal, plan_of, stop_alike
+from gpu_on_cpu import PretendDevice
 from several_on_cpu import several_of
 from test_network_gpu import SMALL, bursting, dense, engine_of
 from test_several_gpus import later
 
-from brainevent.network.gpu import partition, sums
+import brainevent as be
+from brainevent.network.gpu import partition, rows, shape, sums
+from brainevent.network.gpu.drawing import Drawing
+from brainevent.network.gpu.structs import COMPACT, PADDED
+from brainevent.network.interpreted import Interpreted
+from brainevent.network.plan.build import build_plan
 from brainevent.network.plan.plan import PopulationPlan, SynapsePlan
 from brainevent.network.run.recorded import Wanted
 from brainevent.network.state import begun_state
 from brainevent.scalar.trace import trace
 
 DESK = 4464  # bytes of shared memory for lists of spikes
+KNOWN = 4 * (6 * 10 + 512 + 8)  # for what neurons of six populations share, and tables of Poisson numbers
 SPIKES = Wanted(("a",))
 
 
 def room_for(cells, slots, near):
     """Return how many bytes of shared memory let sums of so many steps be there."""
-    return DESK + 8 * slots + 4 * -(-cells // 2) * near
+    spans = 0 if near == slots else -(-slots // (4 if near > 4 else 2))
+    return DESK + 4 * (spans + slots) + 4 * -(-cells // 2) * near
 
 
 ROOM = room_for(30, 9, 6)  # for a block of 30 neurons
@@ -49,6 +58,20 @@ def test_it_equals_the_interpreter(monkeypatch, edges, blocks, listed, factor):
     engine = engine_of(plan, blocks, room_for(60 // blocks, 9, 6))
     assert near_of(engine) == 6
     (*_, record) = compare(engine, [1, 12, 1, 40], SPIKES)
+    assert record.spikes["a"][0].size > 50
+
+
+@pytest.mark.parametrize("listed", [0, 1])
+def test_lists_of_many_piles(monkeypatch, listed):
+    """So that lanes count in different words, each has a pile; some of them are full."""
+    monkeypatch.setattr(sums, "_LISTED", listed)
+    monkeypatch.setattr(sums, "_MANY_CELLS", 0)
+    monkeypatch.setattr(sums, "_PILES", 32)
+    plan = later(dense(6000), 40)
+    engine = engine_of(plan, 2, room_for(30, 49, 6) + 4 * 31 * 13)
+    structure = engine.shape.structure
+    assert (structure.near, structure.piles, structure.pile_room) == (6, 32, 4 * listed)
+    (*_, record) = compare(engine, [1, 60, 1, 70], SPIKES)
     assert record.spikes["a"][0].size > 50
 
 
@@ -177,25 +200,49 @@ def test_many_spikes_of_short_rows():
         compare(engine, [20, 7], SPIKES)
 
 
+@pytest.mark.parametrize("layout", [PADDED, COMPACT])
+@pytest.mark.parametrize("alone", [False, True])
+def test_all_warps_deliver(monkeypatch, layout, alone):
+    """Where many rows come in a step, those of warps that send and listen are delivered when they have done that."""
+    for module, name in ((shape, "MANY_ROWS"), (rows, "MANY_ROWS"), (shape, "_MANY_NEAR")):
+        monkeypatch.setattr(module, name, 2**19 if alone else 100)
+    monkeypatch.setattr(rows, "_MOST_PADDING", 0.1 if layout == COMPACT else 9)
+    monkeypatch.setattr(rows, "LONG_ROW", 1)
+    plan = bursting(900)
+    (population,) = plan.populations
+    plan = dataclasses.replace(plan, synapses=(small_plans.synapses(population, population, 24_000, 1),))
+    for room in (3000, 60_000):  # with sums of the next steps in shared memory, and all
+        engine = engine_of(plan, 2, SMALL + room)
+        structure = engine.shape.structure
+        assert (engine.rows.layout, structure.helping) == (layout, not alone)
+        assert (structure.together > 1) == (not structure.ring_in_block) == (room == 3000)
+        compare(engine, [20, 7], SPIKES)
+
+
 def driven(s, arriving, p, random):
     """Receive spikes at random, as many as a table says."""
     return s.replace(v=s.v * 0.9 + arriving.syn + random.poisson(p.rate), k=s.k + 1), s.v > 9
 
 
-@pytest.mark.parametrize(("more", "words", "drawn"), [(6_000, 0, 0), (20_500, 1, 0), (33_000, 2, 1), (150_000, 2, 1)])
-def test_many_small_populations(monkeypatch, more, words, drawn):
-    """Threads that follow each other have neurons of different ones; states and random numbers are in shared memory."""
-    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+def of_small_populations(rates):
+    """Return a plan of a population for each rate of what drives it."""
     cells = []
-    for k in range(6):
+    for k, rate in enumerate(rates):
         size = 210 + 17 * k
         traced = trace(driven, {"v": 0.0, "k": 0}, ["syn"], {"rate": np.float32(0.5 + k)})
         state = {"v": np.linspace(0, 9, size, dtype=np.float32), "k": np.zeros(size, np.int32)}
-        params = {"rate": np.float32(0.5 + k / 4)}
+        params = {"rate": np.float32(rate)}
         cells.append(PopulationPlan(f"p{k}", size, traced, state, params, {"syn": np.float32(0.5)}, (k, 17)))
     joined = [small_plans.synapses(cells[k], cells[(5 * k + 1) % 6], 9000, 1, seed=k) for k in range(6)]
     joined += [small_plans.synapses(one, one, 6000, 1, seed=k, weight=-7, delay=3) for k, one in enumerate(cells)]
-    engine = engine_of(plan_of(cells, joined, 1), 1, DESK + more)
+    return plan_of(cells, joined, 1)
+
+
+@pytest.mark.parametrize(("more", "words", "drawn"), [(6_000, 0, 0), (21_120, 1, 0), (33_000, 2, 1), (150_000, 2, 1)])
+def test_many_small_populations(monkeypatch, more, words, drawn):
+    """Threads that follow each other have neurons of different ones; states and random numbers are in shared memory."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    engine = engine_of(of_small_populations(0.5 + np.arange(6) / 4), 1, DESK + KNOWN + more)
     structure = engine.shape.structure
     assert structure.mixed
     assert (structure.words_in_block, structure.drawn) == (words, drawn)
@@ -203,6 +250,75 @@ def test_many_small_populations(monkeypatch, more, words, drawn):
     assert record.spikes["p1"][0].size > 50
 
 
+def test_tables_of_poisson_numbers(monkeypatch):
+    """Equal ones are there once; those of large numbers have no room in shared memory."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    plan = of_small_populations([0.0, 3, 12, 3, 30, 12])
+    ours, theirs = engine_of(plan, 1), Interpreted(plan)
+    assert ours.shape.structure.mixed
+    changes = [
+        ("p1", 3, True),
+        ("p0", 50, True),
+        ("p5", 63, True),
+        ("p2", 60, True),
+        ("p3", 61, False),
+        ("p0", 1, True),
+    ]
+    for population, rate, fit in changes:
+        for engine in (ours, theirs):
+            engine.set(population, "rate", np.float32(rate))
+        equal(*(as_tree(engine.run(5, Wanted(("p0", "p5"), ("p2",)), {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+        assert (ours.shape.structure.table_words > 0) == fit
+
+
+def test_tables_of_poisson_numbers_in_programs(monkeypatch):
+    """A program of JAX has them in shared memory, too; what neurons share it has as traced values."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    sim = in_jax.built(of_small_populations([0.0, 3, 12, 3, 30, 12]), 1, None)
+    assert sim.engine.shape.structure.mixed
+    in_jax.compare(sim, [12], Wanted(("p0", "p5"), ("p2",)))
+
+
+@pytest.mark.parametrize("rates", [[50.0, 60, 61, 62, 63, 64], [1.0, 100, 100, 100, 100, 100]])
+def test_programs_after_means_were_set(monkeypatch, rates):
+    """Then tables fit that did not, or populations have one text that had two; programs have those of the build."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    sim = in_jax.built(of_small_populations(rates), 1, None)
+    for population in sim.plan.populations:
+        sim.engine.set(population.name, "rate", np.float32(1))
+    given, wanted = {one.name: dict(one.params) for one in sim.plan.populations}, Wanted(("p0", "p5"), ("p2",))
+    state, out = jax.jit(lambda state: be.simulate(sim, state, given, 12, {}, wanted))(sim.state)
+    in_jax.check(sim.plan, in_jax.interpreted(sim.plan), 12, wanted, {}, state, out)
+
+
+def test_long_rows_among_short_ones():
+    """Lanes that read two words each take turns where a row has more."""
+    hub, others = small_plans.population("hub", 5, 1), small_plans.population("others", 500, 2)
+    joined = [small_plans.synapses(hub, others, 5 * 300, 1), small_plans.synapses(others, others, 500 * 30, 1, seed=3)]
+    engine = engine_of(plan_of([hub, others], joined, 1), 1, DESK + 9000)
+    assert engine.shape.structure.two_words
+    assert engine.rows.layout == PADDED
+    (record,) = compare(engine, [40], Wanted(("hub", "others")))
+    assert record.spikes["hub"][0].size > 10
+
+
 def test_the_report_says_where_sums_are():
     text = engine_of(dense(1500), 2, ROOM).placement
     assert "sums of 9 steps in memory, those of the next 6 in shared memory in 16 bits; padded rows" in text
+
+
+@pytest.mark.parametrize(("number", "certain"), [(100, True), (120, False)])
+def test_sums_of_either_sign(number, certain):
+    """No sum is larger than that of all weights above 0, or of all below, which follow from numbers of inputs."""
+    cells = be.models.lif_delta("cells", 40)
+    links = [
+        be.Projection(cells, cells, be.connect.in_degree(number, weight=weight), into="syn", delay=0.1 * delay)
+        for weight, delay in ((300.0, 3), (-299.0, 2))
+    ]
+    plan = build_plan(be.Network([cells], links, dt=0.1), seed=1, measure=Drawing(PretendDevice()))
+    assert [one.weights for one in plan.projections] == [(300, 300), (-299, -299)]
+    assert plan.loads["cells", "syn"] > 2**15
+    structure = engine_of(plan, 1, room_for(40, 4, 4)).shape.structure
+    assert structure.near
+    assert structure.certain == certain

@@ -20,7 +20,7 @@ from ...run.finite import check_finite, check_synapses
 from ...run.merging import merged
 from ...run.recorded import Recorded, Wanted
 from ...state import NetworkState, begun_state, copied
-from ..arrays import NeuronPlaces
+from ..arrays import NeuronPlaces, has_pending
 from ..device import Device
 from ..plastic import Plastic
 from ..plastic_state import faults_of, read_plastic, synapses_of_build
@@ -138,7 +138,7 @@ class SeveralEngine:
         for part in self._parts:
             part.suit(state)
         self._follow()
-        states, sums = self._places.states(state), self._places.ring(state)
+        states, sums = self._places.states(state), self._places.ring(state) if has_pending(state) else None
         for part in self._parts:
             part.write(state, states, sums)
             part.go_on(self._step)

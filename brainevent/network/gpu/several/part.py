@@ -22,7 +22,7 @@ from ..plastic import Plastic
 from ..rows import LONG_ROW, DeviceRows, place_synapses
 from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
 from ..spikes import SpikeRoom
-from ..structs import FULL, PEER, filled
+from ..structs import FULL, PEER, SLOTS, filled
 from .meeting import Meeting
 from .program import PartResident
 
@@ -176,7 +176,7 @@ class Part(CudaEngine):
         """What programs of `simulate` share on this GPU."""
         memories = {**self.rows.memories, "rows": self.row_of_place, **self.couplings}
         about = self.device, self.plan, self.partition, self.shape, self.net, self.arrays.slots, memories
-        return PartResident(*about, self.number, self._list_size, self._moves)
+        return PartResident(*about, number=self.number, list_size=self._list_size, moves=self._moves)
 
     def _late(self, plan: Plan) -> Mapping[str, Any]:
         """Return what of the structure says how late packets are read, and where they go."""
@@ -209,6 +209,8 @@ class Part(CudaEngine):
             4 * self.arrays.slots * self.partition.cells,
             self.rows.start_bytes * (self.partition.sources + 1),
         )
+        if self.rows.layout == SLOTS:  # they lie by source
+            starts = 0
         return {"ends": 16, "ring": ring, "starts": starts, "bases": 8}
 
     def _move(self, net: Any, name: str, nbytes: int) -> None:
@@ -231,12 +233,12 @@ class Part(CudaEngine):
         self.peers.upload(peers)
         self.net["peers"] = self.peers.address
 
-    def write(self, state: NetworkState, states: Array, sums: Array) -> None:
-        """Go on from a state, given states of all neurons and the sums of all blocks as they are on devices."""
+    def write(self, state: NetworkState, states: Array, sums: Array | None) -> None:
+        """Go on from a state, given states of all neurons and the sums of all blocks, None for zeros, as on devices."""
         if self.plastic:
             self.plastic.write(state)
         self.arrays.states.upload(states)
-        self.arrays.put_sums(np.ascontiguousarray(self.partition.ring_here(sums)))
+        self.arrays.put_sums(None if sums is None else np.ascontiguousarray(self.partition.ring_here(sums)))
 
     def read_into(self, states: Array, sums: Array) -> None:
         """Fill in what this GPU has of the states of all neurons, and of the sums of all blocks."""

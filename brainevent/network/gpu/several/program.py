@@ -19,10 +19,9 @@ from ....ffi.launch import LaunchPlan, loaded
 from ...placed import OnGpu
 from ...plan.plan import Plan
 from ..couplings import CouplingRoom
-from ..device import Device, Memory, cleared, held
-from ..partition import Partition
+from ..device import Memory, cleared, held
 from ..program import Call, Resident, steps_of_launch
-from ..shape import Shape, list_words
+from ..shape import list_words
 from ..structs import PEER, filled
 from .calls import TARGET, Program, Share, registered
 
@@ -38,23 +37,17 @@ class PartResident(Resident):
     """What one GPU has for programs: as on a GPU alone, and memory of its own in which GPUs exchange spikes.
 
     Calls take turns, so that all programs share this memory.
+
+    Args:
+        *about: What a GPU alone has.
+        number: Which of the GPUs it is.
+        list_size: How many words a list of spikes has.
+        moves: How many bytes a block has in arrays that are those of own blocks.
     """
 
-    def __init__(
-        self,
-        device: Device,
-        plan: Plan,
-        partition: Partition,
-        shape: Shape,
-        net: Any,
-        slots: int,
-        memories: Mapping[str, Memory],
-        number: int,
-        list_size: int,
-        moves: Mapping[str, int],
-    ):
-        super().__init__(device, plan, partition, shape, net, slots, memories)
-        self.number = number
+    def __init__(self, *about: Any, number: int, list_size: int, moves: Mapping[str, int]):
+        super().__init__(*about)
+        device, plan, partition, self.number = self.device, self.plan, self.partition, number
         self.own = frozenset(("packets", "list", "shown", "met"))
         self.moved = {name: nbytes * partition.first for name, nbytes in moves.items()}
         self.blocks = partition.here + (self.shape.structure.message > 0)
