@@ -7,11 +7,13 @@
 
 Each line is a loop in both ways, interleaved in one process: the shortest times of a step, and their ratio. Bodies that
 the model makes native although they are slower by 5 % are marked SLOWER, and those that it leaves to XLA although they
-would take less than 0.8 of the time LEFT.
+would take less than 0.8 of the time LEFT. On a GPU, `bodies` measures other sizes, and compiles in threads.
 """
 
+import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +22,8 @@ from jax import lax
 
 import brainevent as be
 from brainevent import config
-from brainevent.loops import cost
+from brainevent.loops import cost, lowering
+from brainevent.loops.gpu import cost as cost_on_gpu
 from brainevent.loops.plan import plan_of
 from brainevent.loops.values import UnfitError
 
@@ -33,6 +36,11 @@ FUNCTIONS = (
 
 def measured(body, carry, steps=STEPS, repeats=REPEATS, rows=lambda c: None):
     """Return the shortest time of a step in microseconds: by XLA, and by a native loop."""
+    return timed(both_ways(body, carry, steps, rows), carry, steps, repeats)
+
+
+def both_ways(body, carry, steps, rows=lambda c: None):
+    """Return a loop as programs: of XLA's, and of a native one."""
 
     def run(carry):
         return lax.scan(lambda c, _: (body(c), rows(c)), carry, None, length=steps)
@@ -41,13 +49,20 @@ def measured(body, carry, steps=STEPS, repeats=REPEATS, rows=lambda c: None):
     for fuse in (False, True):
         with config.fuse_loops(fuse):
             programs.append(jax.jit(lambda c: run(c)).lower(carry).compile())
-    best = [np.inf, np.inf]
+    return programs
+
+
+def timed(programs, carry, steps, repeats, seconds=np.inf):
+    """Return the shortest time of a step in microseconds for each; after some seconds, it ends."""
+    best, end = [np.inf] * len(programs), time.perf_counter() + seconds
     for _ in range(repeats):
         for place, program in enumerate(programs):
             begin = time.perf_counter()
             jax.block_until_ready(program(carry))
             best[place] = min(best[place], time.perf_counter() - begin)
-    return [seconds / steps * 1e6 for seconds in best]
+        if time.perf_counter() > end:
+            break
+    return [taken / steps * 1e6 for taken in best]
 
 
 def show(label, times, unit, count):
@@ -383,28 +398,56 @@ BODIES = {
 }  # fmt: skip
 
 
+# On a GPU: elements, whatever the body.
+ON_GPU = (100, 4000, 40_000, 1_000_000)
+BODY_STEPS = 64
+
+
 def bodies(calibration, words):
     """Print for each body what the model says, and whether that is right."""
-    for name, (make, sizes) in BODIES.items():
-        for n in sizes if not words or any(word in name for word in words) else ():
-            with jax.enable_x64("64" in name):
-                body_of(f"{name}, {n:,}", *make(n), calibration)
-
-
-def body_of(label, body, carry, calibration):
-    steps = 64
-    closed = jax.make_jaxpr(lambda c: lax.scan(lambda c, _: (body(c), None), c, None, length=steps)[0])(carry)
-    try:
-        [params] = [eqn.params for eqn in closed.jaxpr.eqns if eqn.primitive.name == "scan"]
-        plan = plan_of(params, "cpu")
-    except UnfitError as problem:
-        print(f"{label:36} is no native loop: {problem}", flush=True)
+    wanted = [name for name in BODIES if not words or any(word in name for word in words)]
+    on_gpu = jax.default_backend() == "gpu"
+    cases = [(name, n) for name in wanted for n in (ON_GPU if on_gpu else BODIES[name][1])]
+    if not on_gpu:
+        for case in cases:
+            show_body(*case, *planned_body(*case, calibration), repeats=REPEATS)
         return
-    why_not = cost.why_not_faster(plan, calibration)
-    xla, native = measured(body, carry, steps)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = [pool.submit(planned_body, *case, calibration) for case in cases]
+        found = [future.result() for future in futures]
+    for case, each in zip(cases, found, strict=True):
+        show_body(*case, *each, repeats=20, seconds=0.2)
+
+
+def planned_body(name, n, calibration):
+    """Return the carry, the programs of a body, and what the model says, or why it is no native loop."""
+    platform = "cuda" if jax.default_backend() == "gpu" else "cpu"
+    with jax.enable_x64("64" in name):
+        body, carry = BODIES[name][0](n)
+        closed = jax.make_jaxpr(lambda c: lax.scan(lambda c, _: (body(c), None), c, None, length=BODY_STEPS)[0])(carry)
+        try:
+            [params] = [eqn.params for eqn in closed.jaxpr.eqns if eqn.primitive.name == "scan"]
+            plan = plan_of(params, platform)
+            lowering.check_written(plan, platform)
+        except UnfitError as problem:
+            return carry, None, str(problem), 0.0
+        if platform == "cpu":
+            why_not, time = cost.why_not_faster(plan, calibration), sum(cost.extra_time(plan, calibration).values())
+        else:
+            why_not, time = cost_on_gpu.why_not_faster(plan), 0.0
+        return carry, both_ways(body, carry, BODY_STEPS), why_not, time
+
+
+def show_body(name, n, carry, programs, why_not, time, *, repeats, seconds=np.inf):
+    """Print the line of a body."""
+    label = f"{name}, {n:,}"
+    if programs is None:
+        print(f"{label:36} is no native loop: {why_not}", flush=True)
+        return
+    with jax.enable_x64("64" in name):
+        xla, native = timed(programs, carry, BODY_STEPS, repeats, seconds)
     ratio = native / xla
     verdict = "SLOWER" if why_not is None and ratio > 1.05 else "LEFT" if why_not and ratio < 0.8 else ""
-    time = sum(cost.extra_time(plan, calibration).values())
     print(f"{label:36} XLA {xla:9.2f} us, native {native:9.2f}, ratio {ratio:5.2f}, {'XLA' if why_not else 'native':6} "
           f"{time:+9.0f} ns, measured {(native - xla) * 1e3:+9.0f} {verdict}", flush=True)  # fmt: skip
 
@@ -413,6 +456,7 @@ def main(what, *words):
     """Measure without the cost model."""
     calibration, cost.CALIBRATION = cost.CALIBRATION, cost.Calibration(most_elements=2**40, step=-np.inf)
     if what == "bodies":
+        lowering._why_not_faster = lambda plan, platform: None
         bodies(calibration, words)
         return
     functions()

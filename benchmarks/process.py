@@ -17,10 +17,10 @@ from benchmarks.probes.progress import MARK
 
 # A probe that takes longer hangs: callbacks into Python are known to.
 TIME_LIMIT_S = 600
-# What would let one probe find another's compilations, or change what is compiled.
+# What would let one probe find another's compilations, change what is compiled, or compile modules at each import.
 _REMOVED = (
     "JAX_COMPILATION_CACHE_DIR", "XLA_FLAGS", "NUMBA_DISABLE_JIT", "NUMBA_ENABLE_CUDASIM", "BRAINEVENT_EMULATE",
-    "BRAINEVENT_COMPUTE_CAPABILITIES",
+    "BRAINEVENT_COMPUTE_CAPABILITIES", "BRAINEVENT_NUMBA_CUDA", "PYTHONDONTWRITEBYTECODE",
 )  # fmt: skip
 _JAX_PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _START = time.monotonic()

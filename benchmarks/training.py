@@ -18,6 +18,7 @@ _OURS = {"cpu": ["jax", "numba"], "gpu": ["jax", "cuda"]}
 _UNITS = (("seconds", "ms a step", 1e3), ("bytes", "MiB", 2**-20))
 _PLAIN, _BY_HAND = "backend jax", "a scan by hand"
 _PEERS = ("spyx",)
+_TORCH = ("torch", "spikingjelly")  # on a GPU
 _MEMORY = 0.6  # of the loop by hand, at most, in native code
 _TRACES = 0.1  # of the time of traces that are followed step by step, at most, in native code
 
@@ -65,9 +66,16 @@ def _rows(
         except ProbeError as error:
             yield Failed(size, last_line(error))
             continue
+        if platform == "gpu" and peers:
+            try:
+                others = run_probe("training_torch", arguments, platform="cpu")  # JAX leaves the GPU to PyTorch
+                found = {key: values | others[key] for key, values in found.items()}
+            except ProbeError as error:
+                yield Failed(f"{size}: {' and '.join(_TORCH)}", last_line(error))
         absent |= found["absent"]
         yield from _of_size(benchmark, size, found, _most(platform, hidden, batch))
-    absent |= dict.fromkeys(_PEERS, "--no-peers was given") if not options.peers else {}
+    others = (*_PEERS, *(_TORCH if platform == "gpu" else ()))
+    absent |= dict.fromkeys(others, "--no-peers was given") if not options.peers else {}
     yield from (Absent(name, why) for name, why in absent.items())
 
 
@@ -87,6 +95,6 @@ def _of_size(benchmark: str, size: str, found: Any, most: float) -> Iterator[Row
         for name, samples in ways.items():
             ours = {"baseline": ways[best], "ratio_to": best} if name != best else {}
             native = Bar(most if what == "seconds" else _MEMORY)
-            other = name.startswith((_BY_HAND, *_PEERS))
+            other = name.startswith((_BY_HAND, *_PEERS, *_TORCH))
             bar = None if other else Bar(1.1) if name == _PLAIN else native
             yield make_row(benchmark, f"{size}: {name}", unit, samples, bar=bar, **ours)

@@ -33,7 +33,7 @@ def measure(
     data = jax.device_put(samples(random, batch, steps))
     ways: dict[str, Callable[..., Any]] = {f"backend {backend}": _ours(weights, steps, backend) for backend in ours}
     for turns in unrolled:
-        ways[f"a scan by hand, unrolled {turns}"] = _by_hand(turns)
+        ways[f"a scan by hand, unrolled {turns}"] = by_hand(turns)
     others, absent = _peers(peers, hidden)
     gradients = {name: jax.value_and_grad(loss) for name, loss in (ways | others).items()}
     return {**in_turns(gradients, weights, data, rounds, unlike=others), "absent": absent}
@@ -208,7 +208,7 @@ def _hidden_backward(unrolled: int, kept: Any, slope: Any) -> Any:
 _hidden.defvjp(_hidden_forward, _hidden_backward)
 
 
-def _by_hand(unrolled: int) -> Callable[..., Any]:
+def by_hand(unrolled: int) -> Callable[..., Any]:
     def loss(weights: Weights, spikes: Any, classes: Any) -> Any:
         floats = spikes[:-1].astype(jnp.float32)  # a spike arrives in the next step
         currents = jnp.pad(jnp.einsum("tbi,ih->tbh", floats, weights["given->hidden.syn"]), ((1, 0), (0, 0), (0, 0)))

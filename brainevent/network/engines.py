@@ -62,10 +62,17 @@ def devices_of(backend: str, devices: Any) -> list[Any] | None:
     return found
 
 
-def hosts_of(backend: str, hosts: Any, network: Any, threads: int | None, *, round_delays: bool) -> Any:
+def hosts_of(
+    backend: str, hosts: Any, network: Any, threads: int | None, devices: Any = None, *, round_delays: bool
+) -> Any:
     """Return the processes that run a network together: `hosts.engine.Hosts`; None without `hosts`."""
     if hosts is None or backend not in ENGINES:
         return None
+    if devices is not None:
+        raise NetworkError(
+            "build: with hosts=, each process runs one GPU, that of jax.default_device; leave out devices=, and start "
+            "a process for each GPU"
+        )
     room = importlib.import_module(f"{__package__}.hosts.engine")
     return room.joined_hosts(hosts, backend, network, threads, round_delays=round_delays)
 

@@ -18,7 +18,7 @@ from .plan.connections import in_one_part
 from .plan.matrices import as_matrix
 from .plan.plan import Plan, PopulationPlan
 from .reference.params import check_names, given_weights, initial_params, neuron_params
-from .reference.parted import whole_inputs, whole_params
+from .reference.parted import changed_params, whole_inputs, whole_params
 from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
 from .reference.quanta import in_quanta_of
 from .run.neurons import Label
@@ -120,7 +120,7 @@ def eprop(
             "spikes alone; leave it out, or differentiate simulate"
         )
     steps = checked_count("steps", steps)
-    params, inputs = whole_params(plan, params), whole_inputs(plan, inputs, steps)
+    params, inputs = whole_params(plan, params, changed_params(sim)), whole_inputs(plan, inputs, steps)
     check_names(plan, params)
     check_surrogate("eprop", surrogate)
     with jax.enable_x64(plan.dtype == "float64"):

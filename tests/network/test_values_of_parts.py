@@ -143,6 +143,8 @@ def test_eprop_takes_parameters_and_inputs_of_parts():
     found = learned(parts, {(EXC[MIXED], "syn"): np.full(STEPS, 0.125)}, {EXC: np.full((1, SIZE), 0.25)})
     assert float(found[0]) == float(whole[0])
     np.testing.assert_array_equal(found[1]["exc->out.syn"], whole[1]["exc->out.syn"])
+    sim.set("exc", drive=drive_of(PARTS[0]))
+    assert float(learned({}, {"exc.syn": inputs})[0]) == float(whole[0])  # what is left out is that of now
     with pytest.raises(NetworkError, match=re.escape("eprop: feedback: exc[:2] is a part, but a learning signal")):
         learned({}, {}, {EXC[:2]: np.ones((1, 2))})
 
@@ -221,3 +223,34 @@ def test_what_does_not_fit_is_refused(backend, given, words):
 def test_what_is_of_all_neurons_takes_no_part(act, words):
     with pytest.raises(NetworkError, match=re.escape(words)):
         act(network().build(seed=1, backend="numba"))
+
+
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_parameters_that_are_left_out_are_those_of_now(backend, tmp_path):
+    sim = network().build(seed=1, backend=backend)
+    sim.set(EXC[MIXED], drive=0.5)
+    sim.set("inh", threshold=0.7)
+    sim.save(tmp_path / "state.npz")
+    loaded = network().build(seed=1, backend=backend)
+    loaded.load(tmp_path / "state.npz")
+
+    def out(given, of=sim):
+        return np.asarray(be.simulate(of, of.state, given, STEPS, record="exc.v")[1]["exc.v"])
+
+    left_out, own = out({}), {"exc": {"drive": 0.15}, EXC[:2]: {"drive": 0.3}}
+    changed = np.array(EXC.params["drive"])
+    changed[MIXED] = 0.5
+    as_built = network().build(seed=1, backend=backend)
+    np.testing.assert_array_equal(left_out, out({"exc": {"drive": changed}, "inh": {"threshold": 0.7}}, as_built))
+    np.testing.assert_array_equal(left_out, out({}, loaded))
+    np.testing.assert_array_equal(out(own), out({**own, "inh": {"threshold": 0.7}}, as_built))
+    np.testing.assert_array_equal(
+        out({EXC[:2]: {"drive": 0.3}}),
+        out({"exc": {"drive": changed}, EXC[:2]: {"drive": 0.3}, INH: {"threshold": 0.7}}, as_built),
+    )
+    sim.reset()
+    assert not np.array_equal(left_out, out({}))
+    np.testing.assert_array_equal(out({}), out({}, as_built))
+    if backend == "numba":
+        sim.set(EXC[MIXED], drive=0.5)
+        np.testing.assert_array_equal(out({}), sim.run(STEPS, record=["exc.v"])["exc.v"])

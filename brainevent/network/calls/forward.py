@@ -46,9 +46,10 @@ def _checked_param(population: PopulationPlan, means: set[str], key: str, value:
         raise ShapeError(f"simulate: {where} has shape {shape}; pass {np.shape(built)} as it was built{advice}")
     if key in means and not _is(value, built):
         raise NetworkError(
-            f"simulate: {where} sets the mean of random.poisson, for which build makes a table; leave it out, pass "
-            "the value of the build (not traced by jax.jit or jax.vmap), or build the network with "
-            f'an array of means ({population.size},), or with backend="jax"; sim.sweep varies such a mean as well'
+            f"simulate: {where} sets the mean of random.poisson, for which build makes a table, here or by "
+            "Simulation.set; leave it out, pass the value of the build (not traced by jax.jit or jax.vmap), or build "
+            f'the network with an array of means ({population.size},), or with backend="jax"; sim.sweep varies such '
+            "a mean as well"
         )
     return jnp.broadcast_to(as_numbers(where.removeprefix("simulate: "), value, built.dtype), np.shape(built))
 

@@ -26,9 +26,12 @@ def graph_of_file(path: str | os.PathLike[str]) -> Any:
 
 
 def nir_package(where: str) -> ModuleType:
-    """Return the package; raise if it is not installed."""
+    """Return the package; raise if it is not installed, also where a folder of the program has its name."""
     try:
-        return importlib.import_module("nir")
+        package = importlib.import_module("nir")
+        if getattr(package, "__file__", None) is None:
+            raise ModuleNotFoundError(f"the folder {next(iter(package.__path__))} has its name", name="nir")
+        return package
     except ImportError as error:
         raise ModuleNotFoundError(
             f"{where} needs the package nir, which does not load: {error}; run: pip install nir", name=error.name

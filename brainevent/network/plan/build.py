@@ -27,6 +27,7 @@ from .ends import parts_of
 from .fingerprint import fingerprint, repeats_of
 from .graded import delivered_at_most, reach
 from .keys import DRAWING, checked_seed, key_of
+from .pairs import looked_at
 from .plan import Plan, PopulationPlan, Synapses
 from .plastic import PlasticPlan
 from .plastic_drawing import bounded, check_plastic, plastic_plan
@@ -137,14 +138,15 @@ def build_plan(
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest, sums.rounded
     couplings = drawn_couplings(coupled, seed, dtype)
-    ends = _ends_by_name([*wirings, *coupled])
-    return Plan(populations, synapses, network.dt, seed, parts, *how, couplings=couplings, plastic=plastic, ends=ends)
+    plan = Plan(populations, synapses, network.dt, seed, parts, *how, couplings=couplings, plastic=plastic)
+    return _with_ends(plan, [*wirings, *coupled])
 
 
-def _ends_by_name(wirings: list[Wiring]) -> dict[str, tuple[Any, Any]]:
-    """Return the numbers of sources and targets of those between parts of populations."""
+def _with_ends(plan: Plan, wirings: list[Wiring]) -> Plan:
+    """Add the numbers of sources and targets between parts of populations, and which pairs were looked at."""
     found = {wiring.name: parts_of(wiring.projection) for wiring in wirings}
-    return {name: one for name, one in found.items() if one is not None}
+    ends = {name: one for name, one in found.items() if one is not None}
+    return replace(plan, ends=ends, looked=looked_at(wirings))
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -183,7 +185,7 @@ def redrawn_plan(plan: Plan, network: Described, wirings: list[Wiring], seed: in
     sums.check()
     couplings = drawn_couplings(coupled, seed, plan.dtype)
     links = replace(reseeded, synapses=synapses, plastic=plastic, couplings=couplings)
-    return replace(links, seed=seed, loads=sums.largest)
+    return replace(links, seed=seed, loads=sums.largest, looked=looked_at([*wirings, *coupled]))
 
 
 def wirings_of(network: Described, plan: Plan) -> list[Wiring]:
@@ -314,12 +316,12 @@ class _Sums:
         """The largest sum into a neuron, by receptor."""
         return {receptor: int(self._sums[receptor].max()) if receptor in self._sums else 0 for receptor in self.quanta}
 
-    def add_bounds(self, plastic: PlasticPlan) -> None:
-        """Add the largest sums of a plastic projection."""
+    def add_bounds(self, plastic: PlasticPlan, first: float) -> None:
+        """Add the largest sums of a plastic projection, of which |weights| are at most `first` at the beginning."""
         receptor = plastic.target, plastic.receptor
         self._sums[receptor] = self._sums[receptor] + plastic.loads(self.quanta[receptor])
         self._plastic[receptor].append(plastic)
-        about = Bounded(plastic.name, plastic.largest_weight, plastic.largest_sum, plastic.rules.value_range)
+        about = Bounded(plastic.name, plastic.largest_weight, plastic.largest_sum, plastic.rules.value_range, first)
         if plastic.graded:
             self.graded.add(receptor)
         where = f"projection {plastic.name}"
@@ -389,7 +391,7 @@ def _plastic(
         on_device = measure is not None and parts == 1 and dtype == "float32"
         one = measure.plastic(wiring, rules, seed) if measure is not None and on_device else None
         found.append(plastic_plan(wiring, rules, seed, parts, dtype) if one is None else one)
-        sums.add_bounds(found[-1])
+        sums.add_bounds(found[-1], wiring.largest_weight)
     if measure is not None:
         measure.done()
     return tuple(found)

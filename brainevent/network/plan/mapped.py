@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -126,12 +127,22 @@ def inputs_of(pair: TracedPair, wiring: Any, seed: int) -> tuple[Array, Array]:
     both = []
     numbers = numbers_of(wiring)
     for side, population, own_numbers in zip(SIDES, wiring.projection.populations, numbers, strict=True):
-        own = [key for where, key in pair.names if where == side]
-        known = attributes_of(population, seed) if own else {}
-        rows = [known[key] if own_numbers is None else known[key][own_numbers] for key in own]
-        size = population.size if own_numbers is None else own_numbers.size
-        both.append(np.stack(rows) if rows else np.zeros((0, size), np.float32))
+        rows = _stacked(population, tuple(key for where, key in pair.names if where == side), seed)
+        both.append(rows if own_numbers is None else np.ascontiguousarray(rows[:, own_numbers]))
     return both[0], both[1]
+
+
+_kept: WeakKeyDictionary[Population, dict[tuple[str, ...], tuple[int, Array]]] = WeakKeyDictionary()  # of the last seed
+
+
+def _stacked(population: Population, names: tuple[str, ...], seed: int) -> Array:
+    """Return some attributes of a population, float32 (attributes, neurons): the same array for all that read them."""
+    kept = _kept.setdefault(population, {})
+    if names not in kept or kept[names][0] != seed:
+        known = attributes_of(population, seed) if names else {}
+        rows = np.stack([known[key] for key in names]) if names else np.zeros((0, population.size), np.float32)
+        kept[names] = seed, rows
+    return kept[names][1]
 
 
 def numbers_of(wiring: Any) -> tuple[Array | None, Array | None]:

@@ -8,6 +8,8 @@ each pair has a random number of its own.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +19,13 @@ from ...scalar.interval import bounds_of
 from ...scalar.pair import TracedPair
 from .mapped import inputs_of
 
-__all__ = ["Pairs", "pairs_of"]
+__all__ = ["Pairs", "looked_at", "pairs_of"]
 
 _LEAST = 32  # neurons of a group
 _MOST = 2**19  # pairs of groups
 _PIECE = 2**14  # pairs of groups whose bounds are computed together
 _LARGEST = np.finfo(np.float32).max
+_looked: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # by wiring, pairs
 _ENOUGH = 5  # halvings after which groups are left as they are if no pair of them could be left out
 
 Array = Any
@@ -76,7 +79,7 @@ def pairs_of(wiring: Any, seed: int) -> Pairs:
     starts = np.zeros(sources.groups + 1, np.int64)
     np.cumsum(np.bincount(runs[:, 0], minlength=sources.groups), out=starts[1:])
     begins, ends = targets.edges[runs[:, 1]], targets.edges[many[last][:, 1] + 1]
-    return Pairs(
+    found = Pairs(
         inputs,
         np.ascontiguousarray(inputs[1][:, targets.order]),
         targets.order,
@@ -86,6 +89,13 @@ def pairs_of(wiring: Any, seed: int) -> Pairs:
         ends.astype(np.int32),
         np.maximum.reduceat(most, np.flatnonzero(first)) if len(most) else most,
     )
+    _looked[wiring] = int(found.widths().sum())
+    return found
+
+
+def looked_at(wirings: Iterable[Any]) -> dict[str, tuple[int, int]]:
+    """Return for how many pairs a probability was computed, and how many there are, by name, where it is a function."""
+    return {one.name: (_looked[one], one.shape[0] * one.shape[1]) for one in wirings if one in _looked}
 
 
 class _Halved:

@@ -262,7 +262,7 @@ def in_place_of(fine: Array, tree: Any, integer: int | None = None) -> Any:
 
     def chosen(x: Array) -> Array:
         if jnp.issubdtype(x.dtype, np.floating):
-            return jnp.where(fine, x, np.nan)
+            return jnp.where(fine, x, x + np.nan)  # made of it, so `jax.vmap` leaves the axis of a batch where it is
         return x if integer is None else jnp.where(fine, x, np.asarray(integer, x.dtype))
 
     return jax.tree.map(chosen, tree)

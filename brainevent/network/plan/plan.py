@@ -187,7 +187,8 @@ class Plan:
     those that change, and `couplings` carry states. `ends` are numbers of sources and targets, None for all neurons, of
     projections and couplings between parts of populations, by their names. `owned` are the neurons of each population
     that have parts, in the plan of one of several processes: from the first number to before the second; without them,
-    all are.
+    all are. `looked` says of probabilities that are functions for how many pairs of neurons, and of how many, they were
+    computed, by projection.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -206,6 +207,7 @@ class Plan:
     couplings: tuple[CouplingPlan, ...] = ()
     ends: Mapping[str, tuple[Array | None, Array | None]] = field(default_factory=dict)
     owned: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    looked: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""

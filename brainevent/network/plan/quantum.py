@@ -72,12 +72,16 @@ class Weighted(Protocol):
 
 @dataclass(frozen=True)
 class Bounded:
-    """Weights of a plastic projection, of which only bounds are known: as in `Weighted`."""
+    """Weights of a plastic projection, of which only bounds are known: as in `Weighted`.
+
+    `first` is the largest |weight| at the beginning, infinite if that is not known.
+    """
 
     name: str
     largest_weight: float
     largest_sum: float
     value_range: tuple[float, float] | None = None
+    first: float = np.inf
 
 
 class RoundedWeightsWarning(UserWarning):
@@ -222,18 +226,27 @@ def largest_rounding(weights: Array | Distribution, quantum: np.floating[Any]) -
 def rounding_of_bounds(
     where: str, plastic: Bounded, quantum: np.floating[Any], place: Receptor, given: Container[Receptor]
 ) -> str | None:
-    """Return a warning if plastic weights, however large they become, are rounded by more than 2^-9 of themselves.
+    """Return a warning if plastic weights are rounded by more than 2^-9 of themselves: the first ones, or all.
 
     None if they are not, or if the user gave the quantum of the receptor, which is then in `given`.
     """
-    largest, receptor = plastic.largest_weight * largest_value(plastic.value_range), ".".join(place)
-    if not plastic.largest_sum or largest >= _FINEST * float(quantum) or place in given:
+    most, receptor = largest_value(plastic.value_range), ".".join(place)
+    finest, largest, first = _FINEST * float(quantum), plastic.largest_weight * most, plastic.first * most
+    if not plastic.largest_sum or place in given or not first or min(largest, first) >= finest:
         return None
-    return (
+    accepted = f"accept the rounding with build(quantum={{'{receptor}': {quantum:g}}})"
+    delivered = (
         f"{where}: what plastic synapses of {plastic.name} deliver is rounded to multiples of {quantum:g}, by more "
-        f"than 2**-9 of their largest weight, {largest:g}: sums into {receptor} are too large for finer ones; pass "
-        "weights that differ less, use another receptor, or accept the rounding with "
-        f"build(quantum={{'{receptor}': {quantum:g}}})"
+    )
+    if largest >= finest:
+        return (
+            f"{delivered}than 2**-9 of their weights at the beginning, which are up to {plastic.first:g}, since bounds "
+            f"of {plastic.largest_weight:g} and what else arrives by {receptor} let sums become large; pass bounds "
+            f"(high=, low=) that are no larger than weights become, or {accepted}"
+        )
+    return (
+        f"{delivered}than 2**-9 of their largest weight, {largest:g}: sums into {receptor} are too large for finer "
+        f"ones; pass weights that differ less, use another receptor, or {accepted}"
     )
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of populations in calls of `simulate`: parameters and inputs as those of all neurons; records of the part."""
+"""What calls of `simulate` give: parameters of now where they say none; parts of populations as all neurons."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from ..run.recorded import Wanted
 from ..run.requests import Request, parsed, wanted
 from .params import check_mapping, check_name, check_plain, check_shape
 
-__all__ = ["records_of", "whole_inputs", "whole_params", "whole_populations"]
+__all__ = ["changed_params", "records_of", "whole_inputs", "whole_params", "whole_populations"]
 
 Array = Any
 
@@ -37,15 +38,32 @@ def whole_populations(
     if all(request.numbers is None for request in requests):
         requests = ()
     record = wanted(requests) if requests else record
-    return whole_params(plan, params), whole_inputs(plan, inputs, steps), record, requests
+    return whole_params(plan, params, changed_params(sim)), whole_inputs(plan, inputs, steps), record, requests
 
 
-def whole_params(plan: Plan, params: Any) -> Any:
-    """Return parameters by name of a population, in which those of its parts replace some; others are as they are."""
-    if not isinstance(params, Mapping) or not any(names_neurons(plan, key) for key in params):
+def changed_params(sim: Any) -> dict[str, dict[str, Array]]:
+    """Return the parameters of a simulation that differ from those of its build, by population or projection."""
+    built = {} if isinstance(sim, Plan) else sim.engine.plan.params
+    found = {
+        name: {key: value for key, value in sim._params[name].items() if value is not own[key]}
+        for name, own in built.items()
+    }
+    return {name: values for name, values in found.items() if values}
+
+
+def whole_params(plan: Plan, params: Any, changed: Mapping[str, Mapping[str, Array]] = MappingProxyType({})) -> Any:
+    """Return parameters by name of a population, in which those of its parts replace some; others are as they are.
+
+    Those that `changed` has are of now, if they are not given.
+    """
+    if not isinstance(params, Mapping) or not (changed or any(names_neurons(plan, key) for key in params)):
         return params
     whole, parts = parted(plan, "simulate: params", params)
     with jax.enable_x64(plan.dtype == "float64"):
+        for name, values in changed.items():
+            given = whole.get(name, {})
+            check_mapping(f"params[{name!r}]", given)
+            whole[name] = {**values, **given}
         for part in parts:
             before = whole.get(part.population, {})
             check_mapping(f"params[{part.population!r}]", before)

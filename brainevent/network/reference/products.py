@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 
 from ...event.functions.csr import binary_csrmm, binary_csrmm_indexed, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
@@ -265,7 +266,7 @@ class Product:
         delay = self.delays[which]
         sent = spikes[: len(spikes) - delay]
         if self.dense and not isinstance(operand, Numbers):
-            return Sums(None, jnp.matmul(jnp.pad(sent, ((delay, 0), (0, 0))), operand[0][which]))
+            return Sums(None, _sent(delay, sent, operand[0][which]))
         return _padded(self._sums(sent[None], operand, which), delay, 0)
 
     def pending(self, last: Array, operand: Operand, rows: int) -> Sums:
@@ -399,6 +400,29 @@ class Product:
         places = np.empty(self.about.entries, np.int32)
         places[self._by_delay] = np.arange(places.size, dtype=np.int32)
         return self.which * np.int32(self.neurons) + self.synapses.targets.astype(np.int32), places
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _sent(delay: int, spikes: Array, matrix: Array) -> Array:
+    """Return what spikes (steps, sources) send, some steps later, and zeros before: (delay + steps, neurons)."""
+    return jnp.matmul(jnp.pad(spikes, ((delay, 0), (0, 0))), matrix)
+
+
+def _sent_jvp(delay: int, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """Read other spikes for the gradients of weights on a GPU: all of them times 1, which is known after the sums.
+
+    If they are made of smaller numbers, such as inputs of 8 bits, XLA makes them once more, instead of keeping them.
+    """
+    (spikes, matrix), (of_spikes, of_matrix) = primals, tangents
+    one = np.ones((), spikes.dtype)
+    sums, late = jax.lax.optimization_barrier((_sent(delay, spikes, matrix), one))
+    late = jax.lax.platform_dependent(late, cuda=lambda late: late, default=lambda late: one)
+    parts = [] if isinstance(of_spikes, SymbolicZero) else [_sent(delay, of_spikes, matrix)]
+    parts += [] if isinstance(of_matrix, SymbolicZero) else [_sent(delay, spikes * late, of_matrix)]
+    return sums, functools.reduce(jnp.add, parts) if parts else jnp.zeros_like(sums)
+
+
+_sent.defjvp(_sent_jvp, symbolic_zeros=True)
 
 
 def _added_at(sums: Array, first: Array, part: Array) -> Array:

@@ -10,6 +10,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from ..._compat import Tracer
+from ...errors import NetworkError
 from ..plan.graded import delivered_at_most
 from ..plan.pending import plastic_into
 from ..plan.plan import Plan, SynapsePlan
@@ -46,8 +48,19 @@ def in_quanta_of(plan: Plan, state: Any) -> Any:
         sums: Any = arriving.get(name, {}).get(receptor)
         if found != quantum and hasattr(sums, "dtype") and (is_float(sums) or sums.dtype == np.int32):
             dtype = sums.dtype if is_float(sums) else plan.dtype
-            arriving[name][receptor] = jnp.asarray(sums).astype(dtype) * np.asarray(found / quantum, dtype)
+            own = jnp.asarray(sums).astype(dtype)
+            arriving[name][receptor] = new = own * np.asarray(found / quantum, np.float64).astype(dtype)
+            if _overflows(own, new):
+                raise NetworkError(
+                    f"simulate: the sums of what arrives in {name} by {receptor} are in quanta of {found:g} in the "
+                    f"state, and too large for {dtype} in quanta of {quantum:g}, which are those of the network"
+                )
     return replace(state, arriving=arriving, quanta=plan.quanta)
+
+
+def _overflows(before: Array, after: Array) -> bool:
+    """Say whether sums became infinite or NaN that were not."""
+    return not isinstance(after, Tracer) and bool((jnp.isfinite(before) & ~jnp.isfinite(after)).any())
 
 
 def fractional(plan: Plan, given: Container[str], state: NetworkState) -> set[Receptor]:

@@ -87,9 +87,9 @@ def simulate(
     several `vmap` are one batch. Means of `random.poisson` that are one for a population are those of the build; with
     `"cuda"` so are the keys. With other weights in `params` it does what a build with these weights does, to the last
     bit: the network is built anew for them, which takes time, and the last ones are cached by their content. A program
-    that JAX has traced keeps the weights of its trace, and their memory. On several GPUs, a call is one `shard_map`
-    over them, and waits until all of them have ended: states are divided by neurons on a mesh with the axis `gpus`,
-    where their number can be, and elements of `jax.vmap` run one after another.
+    that JAX has traced keeps the weights and parameters of its trace, and the memory of the weights. On several GPUs, a
+    call is one `shard_map` over them, and waits until all of them have ended: states are divided by neurons on a mesh
+    with the axis `gpus`, where their number can be, and elements of `jax.vmap` run one after another.
 
     If weights are traced, by `jax.jit` or a loop, or a derivative is asked for, the call trains. Weights are floats
     then, as with `backend="jax"`. Populations whose spikes return to them, and all others with a state, run in native
@@ -115,9 +115,9 @@ def simulate(
             `{exc[:100]: {"tau": 15.0}}`, those of its neurons, which replace those of the population; by projection or
             coupling its weights, (), (1,) or (entries,), in the unit of what arrives, or a matrix (sources, targets),
             which is zero where there is no synapse. Two parts that give the same neuron the same parameter are an
-            error. Parameters left out are as the network was built, and weights as they are now: those of the build, or
-            of `Simulation.set`. If traced weights are NaN or infinite, a traced matrix is not zero where there is no
-            synapse, or traced sums in the state are too large, all floats that are returned are NaN.
+            error. Parameters and weights that are left out are those of now: of the build, or of `Simulation.set`. If
+            traced weights are NaN or infinite, a traced matrix is not zero where there is no synapse, or traced sums in
+            the state are too large, all floats that are returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons; or to a part of a population, as for `Simulation.run`.
@@ -152,13 +152,12 @@ def simulate(
         ShapeError: A parameter, an input or the state has another shape.
 
     Examples:
-        >>> from brainevent.network.plan.plan import Plan
         >>> import brainevent as be
-        >>> from brainevent.network.state import initial_state
-        >>> plan = Plan((), (), 0.1, 0, 1, "")
-        >>> state, out = be.simulate(plan, initial_state(plan), {}, 20)
-        >>> int(state.step)
-        20
+        >>> network = be.Network([be.models.lif_current("cells", 3, current=300.0)], dt=0.1)
+        >>> sim = network.build(backend="jax")
+        >>> state, out = be.simulate(sim, sim.state, sim.params, 200, record="cells.spikes")
+        >>> out["cells.spikes"].shape, int(state.step)
+        ((200, 3), 200)
     """
     steps = checked_count("steps", steps)
     check_surrogate("simulate", surrogate)

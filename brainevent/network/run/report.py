@@ -59,6 +59,7 @@ def reported(
     )
     head += "".join(f"\n{line}" for line in (placement, *more) if line)
     head += "".join(f"\n{_repeated(plan, names)}" for names in plan.repeats)
+    head += "".join(f"\n{_looked(name, *pairs)}" for name, pairs in plan.looked.items())
     head += "".join(f"\n{_rules(one)}" for one in plan.plastic)
     parts = _populations(plan), _synapses(plan), _couplings(plan), _receptors(plan)
     tables = [part for part in parts if len(part.rows) > 1]
@@ -94,6 +95,12 @@ def _repeated(plan: Plan, names: tuple[str, ...]) -> str:
         f"{len(names)} projections from {one.source} to {one.target} by {one.receptor} are identical: "
         "their synapses add up"
     )
+
+
+def _looked(name: str, pairs: int, many: int) -> str:
+    """Return what the synapses of a probability that is a function cost."""
+    share = f"{short(100 * pairs / many, 3)} % of all" if pairs < many else "all; a cut-off would save some"
+    return f"{name}: the probability was computed for {short(pairs, 3)} pairs of neurons, {share}"
 
 
 def _rules(plastic: PlasticPlan) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from ...errors import NetworkError, did_you_mean
@@ -211,6 +212,11 @@ def _matrix(
     if len(target.parts) > 1:
         targets = target.within[targets]
     same = weights.size and weights.strides == (0,)
-    data = np.asarray(weights[:1] if same else weights, np.float32)
+    data = weights[:1] if same else weights
+    narrow = data.astype(np.float32)
     shape = (here.nodes.size, there.nodes.size)
-    return COO(data, sources.astype(np.int32, copy=False), targets.astype(np.int32, copy=False), shape=shape)
+    ends = (each.astype(np.int32, copy=False) for each in (sources, targets))
+    if (narrow == data).all():
+        return COO(narrow, *ends, shape=shape)
+    with jax.enable_x64(True):  # a network rounds weights to quanta, of which float32 may not hold all
+        return COO(data.astype(np.float64, copy=False), *ends, shape=shape)

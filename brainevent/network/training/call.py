@@ -83,6 +83,12 @@ class Engine(Protocol):
     def backward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         """Run all steps back."""
 
+    def sent(self, cells: Cells, place: int, results: Arrays, fine: Array | None) -> Array:
+        """Return the spikes of a population, (..., steps, neurons), of what steps forward returned.
+
+        They have zeros and ones, or NaN where `fine` (..., 1), if it is given, does not hold.
+        """
+
     def along_synapses(self, one: Product, values: Array, change: Change, spikes: Array) -> Array:
         """Return values of the synapses of a projection after some steps; see `Change`.
 
@@ -194,7 +200,8 @@ def _jvp(primals: Sequence[Array], tangents: Sequence[Any], *, call: _Call) -> t
     for j, one in enumerate(cells.products):
         if f"w{j}" in rates:
             label = f"t{cells.arriving(j)}"
-            spikes = results[f"z{cells.place(one.about.source)}"]
+            fine = call.of_each(given["fine"]) if "fine" in call.batched else given.get("fine")
+            spikes = call.engine.sent(cells, cells.place(one.about.source), results, fine)
             made = replace(one, as_matrix=call.engine.matrices)
             sums = _sums(made, call, spikes, rates[f"w{j}"], batched=f"w{j}" in call.batched)
             if sums is not None:

@@ -56,6 +56,11 @@ def test_random_numbers_and_means_of_the_build(dtype):
             match=r"params\['a'\]\['mean'\] sets the mean of random.poisson.* with an array of means \(\d+,\), or",
         ):
             be.simulate(simulation(plan), simulation(plan).state, {"a": {"mean": 2.0}}, 3)
+        sim = simulation(plan)
+        sim.set("a", mean=2.0)
+        with pytest.raises(NetworkError, match=r"sets the mean of random.poisson, .* here or by Simulation.set; leave"):
+            be.simulate(sim, sim.state, {}, 3)
+        be.simulate(sim, sim.state, {"a": {"mean": plan.population("a").params["mean"]}}, 3)
     else:
         sim = built(dtype="float64")
         state, out = be.simulate(sim, sim.state, {}, STEPS, record=RECORD)

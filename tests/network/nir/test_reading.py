@@ -52,6 +52,22 @@ for call in (lambda: brainevent.from_nir("graph.nir"), lambda: brainevent.to_nir
         assert re.fullmatch(rf"{call} needs the package nir, which does not load: .*; run: pip install nir", line)
 
 
+def test_a_folder_that_is_called_nir_is_not_the_package(tmp_path):
+    (tmp_path / "nir").mkdir()
+    program = """
+import sys, sysconfig
+import h5py, brainevent
+sys.path = [path for path in sys.path if not path.endswith("site-packages")]
+brainevent.from_nir(__file__)
+"""
+    (tmp_path / "run.py").write_text(program)
+    done = subprocess.run([sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        f"ModuleNotFoundError: from_nir needs the package nir, which does not load: the folder {tmp_path / 'nir'} has "
+        "its name; run: pip install nir"
+    )
+
+
 def test_nested_graphs_are_part_of_the_whole(tmp_path):
     inner = graph(
         [("input", "scale"), ("scale", "lif.0"), ("lif.0", "output")],

@@ -384,3 +384,25 @@ def test_the_text_with_functions_compiles_for_gpus():
         assert "fma." not in ptx
         assert "approx" not in ptx
         assert ".local" not in ptx
+
+
+def test_the_report_says_for_how_many_pairs_a_probability_was_computed():
+    def line(chance, size):
+        cells = population("cells", size)
+        sim = between(cells, cells, be.connect.prob(chance)).build(seed=1)
+        return [line for line in str(sim.report()).splitlines() if line.startswith(f"{NAME}: ")]
+
+    near = lambda pre, post: jnp.where(squared(pre, post) < 0.01, 0.1, 0)
+    everywhere = lambda pre, post: 0.1 * jnp.exp(-squared(pre, post))
+    [of_all] = line(everywhere, 2000)
+    assert of_all == (
+        f"{NAME}: the probability was computed for 4000000 pairs of neurons, all; a cut-off would save some"
+    )
+    [of_some] = line(near, 2000)
+    share = float(of_some.partition("neurons, ")[2].removesuffix(" % of all"))
+    assert 100 * np.pi * 0.01 < share < 25
+    cells = population("cells", 300)
+    network = between(cells, cells, be.connect.prob(near))
+    on_device = build_plan(network, seed=1, measure=Drawing(PretendDevice())).looked
+    assert on_device == build_plan(network, seed=1).looked == {NAME: (on_device[NAME][0], 90_000)}
+    assert "the probability" not in str(between(cells, cells, be.connect.prob(0.1)).build(seed=1).report())

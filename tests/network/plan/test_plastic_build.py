@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is built of plastic projections: synapses, quanta, fingerprints; and what is wrong with a description."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -101,6 +103,19 @@ def test_weights_that_are_small_beside_other_sums_are_warned_of():
     sim = network(be.connect.all_to_all(weight=0.5e-4), others=[other], high=1e-4).build(seed=2, backend="interpreted")
     with pytest.warns(RoundedWeightsWarning, match=r"set: what plastic synapses of ab deliver is rounded to multiples"):
         sim.set("fixed", weights=1000.0)
+
+
+def test_weights_that_are_small_beside_their_bounds_are_warned_of():
+    """Sums that bounds allow leave few bits for the first weights, unless these are 0."""
+    large = network(be.connect.all_to_all(weight=be.uniform(0.1, 0.5)), high=1e7)
+    match = r"projection ab: .* multiples of 0\.125, .*at the beginning, which are up to 0\.5, since bounds of 1e\+07"
+    with pytest.warns(RoundedWeightsWarning, match=match):
+        build_plan(large, seed=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build_plan(large, seed=2, quantum={"b.syn": 0.125})
+        build_plan(network(be.connect.all_to_all(weight=0.0), high=1e7), seed=2)
+        build_plan(network(be.connect.all_to_all(weight=0.5), high=1e4), seed=2)
 
 
 def test_a_trace_that_is_gone_at_once_is_a_number():

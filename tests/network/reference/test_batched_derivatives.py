@@ -59,8 +59,28 @@ def test_a_compiled_batch_has_the_gradient_of_its_elements(surrogate, chunk):
 
 
 def test_gradients_of_a_batch_are_products_as_the_loop_has_spikes():
-    """A product for each projection, which XLA cannot merge, and for the recurrent one no axis of spikes moves."""
-    given = be.Population("given", 3, cell, STATE, PARAMS)
+    """A product for each projection, which XLA cannot merge; and no axis of spikes or inputs moves."""
+    text = program_of(be.Population("given", 3, cell, STATE, PARAMS))
+    products = re.findall(r"dot_general.*contracting_dims = \[0, 1\] x \[0, 1\].*: \((.*)\) ->", text)
+    behind = re.findall(r"optimization_barrier .* : (.*)", text)
+    all_ = f"tensor<{STEPS}x2x{SIZE}xf32>"
+    assert f"{all_}, {all_}" in products
+    assert (len(products), behind) == (2, [f"{all_}, tensor<f32>", all_])
+
+
+def test_inputs_of_a_batch_stay_where_they_are_and_are_made_again_for_gradients():
+    """So a program need not keep all inputs as floats."""
+    relay = be.Population("given", 3, lambda s, arriving, p: (s, arriving.syn > 0))
+    text = program_of(relay, np.uint8)
+    inputs, sums = f"tensor<{STEPS}x2x3xf32>", f"tensor<{STEPS}x2x{SIZE}xf32>"
+    assert not re.search(r"transpose.*x2x3xf32", text)
+    (sent,) = re.findall(rf"(%\w+), %\w+, contracting_dims = \[2\] x \[0\].*\({inputs}", text)
+    (again,) = re.findall(rf", (%\w+), contracting_dims = \[0, 1\] x \[0, 1\].*\({sums}, {inputs}", text)
+    assert sent != again
+
+
+def program_of(given, dtype=np.float32):
+    """Return the program of the gradient of a batch on a GPU; its samples are the second axis of inputs."""
     hidden = be.Population("hidden", SIZE, cell, STATE, PARAMS)
     projections = [be.Projection(one, hidden, np.ones((one.size, SIZE)), into="syn") for one in (given, hidden)]
     sim = be.Network([given, hidden], projections, dt=1.0).build(backend="jax", seed=0)
@@ -70,11 +90,8 @@ def test_gradients_of_a_batch_are_products_as_the_loop_has_spikes():
         return jax.vmap(run, 1, 1)(samples)["hidden.spikes"].sum()
 
     weights = {f"{one}->hidden.syn": jnp.ones((size, SIZE)) for one, size in (("given", 3), ("hidden", SIZE))}
-    text = jax.jit(jax.grad(loss)).lower(weights, jnp.ones((STEPS, 2, 3))).as_text()
-    products = re.findall(r"dot_general.*contracting_dims = \[0, 1\] x \[0, 1\].*: \((.*)\) ->", text)
-    behind = re.findall(r"optimization_barrier .* : (.*)", text)
-    assert f"tensor<{STEPS}x2x{SIZE}xf32>, tensor<{STEPS}x2x{SIZE}xf32>" in products
-    assert (len(products), behind) == (2, [f"tensor<{STEPS}x2x{SIZE}xf32>"])
+    traced = jax.jit(jax.grad(loss)).trace(weights, jnp.ones((STEPS, 2, 3), dtype))
+    return traced.lower(lowering_platforms=("cuda",)).as_text()
 
 
 def test_nothing_arrives_before_the_shortest_delay():

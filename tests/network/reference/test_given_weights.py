@@ -275,6 +275,17 @@ def test_sums_in_other_quanta_keep_their_value():
     assert after.arriving["b"]["syn"].dtype == np.float32
 
 
+@pytest.mark.parametrize("own", [1e20, 1e37])
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+def test_sums_in_quanta_that_are_too_small_for_them(own):
+    plan = edge(quantum=1e-18)
+    state = initial_state(plan)
+    state.arriving["b"]["syn"][0] = 2**30
+    larger = dataclasses.replace(state, quanta=(("a", "syn", 1e-18), ("b", "syn", own)))
+    with pytest.raises(NetworkError, match=r"in b by syn are in quanta of 1e\+(20|37) in the state, and too large"):
+        simulate(plan, larger, {}, 1)
+
+
 @pytest.mark.parametrize("weight", [0.1, None])
 def test_calls_in_a_row_and_a_loop_over_calls_equal_one_call(weight):
     plan = edge(quantum=0.3)

@@ -149,6 +149,30 @@ def test_ready_models_have_the_same_spikes_to_the_last_bit_when_they_are_read_ag
     same_runs(simulation, again, 300, record)
 
 
+def test_weights_that_float32_does_not_hold_come_back_as_they_are(tmp_path):
+    cells = be.models.lif_delta("cells", 30, current=be.uniform(100, 400))
+    few = c.in_degree(3, weight=be.normal(0.3, 0.5))  # few of them: their quantum is finer than float32
+    network = be.Network(
+        [cells],
+        [
+            be.Projection(cells, cells, few, into="syn", delay=be.uniform(0.5, 2.0), name="drawn"),
+            be.Projection(cells, cells, c.in_degree(1, weight=0.7), into="syn", delay=0.5, name="one"),
+        ],
+    )
+    first = interpreted(network, 1)
+    read = be.read_sonata(be.write_sonata(first, tmp_path / "cells", duration=40.0))
+    second = read.build(backend="interpreted")
+    rounded = 0
+    for name, projection in zip(["drawn", "one"], second.network.projection_names, strict=True):
+        one, two = first.connections(name), second.connections(projection)
+        np.testing.assert_array_equal(
+            *(np.sort(each.weights + 1j * (each.targets * 30 + each.sources)) for each in (one, two))
+        )
+        rounded += np.sum(one.weights.astype(np.float32) != one.weights)
+    assert rounded > 50
+    same_runs(first, second, 400, ["cells.spikes", "cells.v"])
+
+
 def test_places_are_written_in_micrometres(tmp_path):
     """Where a unit is declared; other attributes, and places without a unit, as they are."""
     u = pytest.importorskip("brainunit")

@@ -78,7 +78,8 @@ class Kernels:
                 **{(place, "end", k): ((self.batch, c.neurons), "uint32") for k in range(len(c.states))},
                 **{(place, "shown", k): ((*every, c.neurons), "uint32") for k in range(len(c.shown))},
             }
-        return self._called(self.shape("forward"), steps, operands, outs, {})
+        shape = self.shape("forward")
+        return self._called(shape, steps, operands, outs, self._over(shape, "current", "spikes", operands, outs))
 
     def backward(self, steps: int, operands: Arrays) -> dict[tuple[int, str, int], Array]:
         """Run all steps backward."""
@@ -94,12 +95,18 @@ class Kernels:
         if shape.multicast:
             slots = shape.clusters(self.batch) * (self.layers.delay + 1) * shape.blocks
             outs[0, "scratch", 0] = ((slots * shape.slice_bytes(self.layers) // 4,), "uint32")
-        # Each thread reads the cotangents of its neurons before it writes there, unless some neurons fill a block.
-        layers = enumerate(self.layers.layers)
-        whole = [place for place, c in layers if c.has_answer and c.receptors and c.neurons % shape.own == 0]
-        inputs, results = list(operands), list(outs)
-        over = {inputs.index((place, "spikes", 0)): results.index((place, "current", 0)) for place in whole}
-        return self._called(shape, steps, operands, outs, over)
+        return self._called(shape, steps, operands, outs, self._over(shape, "spikes", "current", operands, outs))
+
+    def _over(
+        self, shape: Shape, given: str, made: str, operands: Arrays, outs: Mapping[tuple[int, str, int], Any]
+    ) -> dict[int, int]:
+        """Return which operands of a name are written over with results of another one: by place, the first of each.
+
+        Each thread reads what its neurons are given before it writes there, unless some neurons fill a block.
+        """
+        whole = [place for place, c in enumerate(self.layers.layers) if c.neurons % shape.own == 0]
+        both = [place for place in whole if (place, given, 0) in operands and (place, made, 0) in outs]
+        return {list(operands).index((k, given, 0)): list(outs).index((k, made, 0)) for k in both}
 
     def _called(
         self,

@@ -119,6 +119,14 @@ class GpuKernels:
 
         return _side_by_side(run, size, given)
 
+    def sent(self, cells: Cells, place: int, results: Arrays, fine: Array | None) -> Array:
+        """Return the spikes of a population, from the bits that are stored: a program need not keep them as floats."""
+        cell = cells.cells[place]
+        bits = results[f"r{place}_{len(self._layer(cells, cell, [False] * len(cell.params), fed=()).kept)}"]
+        every = (bits[..., None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
+        spikes = every.reshape(*bits.shape[:-1], -1)[..., : cell.size].astype(np.float32)
+        return spikes if fine is None else jnp.where(fine[..., None], spikes, np.nan)
+
     def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         each, made, inputs = _each(size, given), list[Layer](), list[Given]()
         fine = each("fine").reshape(size) if "fine" in given else None

@@ -109,6 +109,8 @@ KERNEL(forward, Forward) {
         UNROLLED
         for (u32 k = 0; k < STATE_COUNT; ++k) state[j][k] = p.begin[k][sample * H + column];
     }
+    // Spikes may be where currents were: what repeats a sample reads either, and writes nothing.
+    auto is_written = [&](u32 within) { return first + within < p.samples; };
     auto own_ahead = [&](u32 t, u32 j, u32 c) { return ahead + ((t % AHEAD * CURRENTS + c) * EACH + j) * THREADS + tid; };
     auto look_ahead = [&](u32 t) {
         UNROLLED
@@ -159,15 +161,16 @@ KERNEL(forward, Forward) {
             UNROLLED
             for (u32 k = 0; k < KEPT_COUNT; ++k) {
                 const u64 to = (u64)(row[j] + t) * SAVED + neuron;
-                if (neuron >= SAVED) continue;
+                if (neuron >= SAVED || !is_written(tid / OWN + j * STRIDE)) continue;
                 if (HALVES >> k & 1) ((unsigned short*)p.kept[k])[to] = half_of(__uint_as_float(kept[k]));
                 else ((u32*)p.kept[k])[to] = kept[k];
             }
             const float sent = flag[0] ? 1.0f : 0.0f;
-            if (is_real) p.spikes[(u64)(row[j] + t) * H + column] = DOUBTED && (doubtful >> j & 1) ? __uint_as_float(0x7FC00000u) : sent;
+            const bool writes = is_real && is_written(tid / OWN + j * STRIDE);
+            if (writes) p.spikes[(u64)(row[j] + t) * H + column] = DOUBTED && (doubtful >> j & 1) ? __uint_as_float(0x7FC00000u) : sent;
             UNROLLED
             for (u32 k = 0; k < SHOWN_COUNT; ++k)
-                if (is_real) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];
+                if (writes) p.shown[k][(u64)(row[j] + t) * H + column] = state[j][shown_of(k)];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k) {
                 const u32 word = WARP_ALL(~0u, flag[k] && is_real);
@@ -180,7 +183,7 @@ KERNEL(forward, Forward) {
             if constexpr (PRODUCT) spikes[t % SLOTS * SLOT + word_of(within, block * OWN_WORDS + own)] = mine[0];
             UNROLLED
             for (u32 k = 0; k < FLAGS; ++k)
-                if ((block - FIRST) * OWN_WORDS + own < SAVED / 32)
+                if (is_written(within) && (block - FIRST) * OWN_WORDS + own < SAVED / 32)
                     p.flags[k][((u64)sample * p.steps + t) * (SAVED / 32) + (block - FIRST) * OWN_WORDS + own] = mine[k];
         }
         if constexpr (PRODUCT) BLOCK_MEET;
@@ -196,7 +199,7 @@ KERNEL(forward, Forward) {
     for (u32 j = 0; j < EACH; ++j)
         UNROLLED
         for (u32 k = 0; k < STATE_COUNT; ++k)
-            if (is_real) p.end[k][smaller(first + tid / OWN + j * STRIDE, p.samples - 1) * H + column] = state[j][k];
+            if (is_real && is_written(tid / OWN + j * STRIDE)) p.end[k][(first + tid / OWN + j * STRIDE) * H + column] = state[j][k];
 #if CLUSTER > 1
     meet_cluster();  // no block ends while others send to it
 #endif

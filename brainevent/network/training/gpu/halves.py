@@ -90,9 +90,7 @@ def _outer(spikes: Array, arrived: Array, *, delay: int, exact: bool) -> Array:
         return plain_outer(spikes, arrived, delay=delay, exact=exact)
     scale = power_of_two(jnp.max(jnp.abs(arrived), (1, 2), keepdims=True, initial=0)) / _LARGEST
     halves, late = _alone((arrived / scale).astype(np.float16), spikes.shape[3], delay)
-    # The neurons' own spikes may be kept for this product alone: as numbers of 16 bits they are smaller.
-    value = 1.0 if spikes.shape[3] == arrived.shape[3] else late
-    found = jnp.einsum("gbti,gbtj->gij", _sent(spikes, delay, value), halves, preferred_element_type=np.float32)
+    found = jnp.einsum("gbti,gbtj->gij", _sent(spikes, delay, late), halves, preferred_element_type=np.float32)
     return found[:, : spikes.shape[3]] * scale[:, 0]
 
 
