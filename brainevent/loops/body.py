@@ -23,6 +23,7 @@ from .tables import tables_of
 from .values import (
     HALVES,
     LOOP_DTYPES,
+    NARROW,
     Array,
     Call,
     Node,
@@ -55,6 +56,10 @@ _WORDS = {
     "debug_print": "jax.debug.print, which calls Python",
     "nextafter": "nextafter, which differs here for denormal numbers",
 }
+
+
+_EXPONENT, _FRACTION = 0x7F800000, 23  # bits of a float32
+_COMPUTED = ("add", "sub", "mul", "div")  # whose results are flushed
 
 
 class Body:
@@ -133,7 +138,9 @@ class Body:
         name, types = eqn.primitive.name, [var.aval for var in eqn.outvars]
         dtypes = {str(aval.dtype) for aval in (*types, *(var.aval for var in eqn.invars))}
         if name not in _OF_HALVES and not dtypes.isdisjoint(HALVES):
-            return self.traced(_in_float32(eqn), x)
+            return self.traced(_in_wider(eqn, HALVES, np.dtype("float32")), x)
+        if name in ("scatter-add", "scatter-sub") and not (self.tables.adds_narrow or dtypes.isdisjoint(NARROW)):
+            return self.traced(_in_wider(eqn, NARROW, np.dtype("int32")), x)
         return self.call(self.tables.called[name](eqn), x, types)
 
     # ---- what equations become
@@ -230,12 +237,32 @@ class Body:
         """Raise where bits become a float that may be denormal: here it would be zero, and its bits would be lost."""
         if eqn.primitive.name != "bitcast_convert_type" or str(eqn.params["new_dtype"]) != "float32":
             return
-        maker = next((node for node in self.nodes if x[0].base in node.outs), None)
-        known = maker is not None and maker.equation is not None and maker.equation.primitive.name == "or"
-        bits = [v.base.value for v in maker.ins if not isinstance(v.base, Array)] if known and maker is not None else []
-        if x[0].dtype == "float32" or any(int(value) & 0x7F800000 for value in bits):
+        if x[0].dtype == "float32" or self._are_normal(x[0]):
             return
         raise UnfitError("a bitcast of integers to floats, whose bits may be those of a denormal number")
+
+    def _are_normal(self, bits: View) -> bool:
+        """Say whether bits are not those of a denormal number: its exponent is given, or that of a computed one."""
+        name, operands = self._made_by(bits)
+        known = [int(v.base.value) for v in operands if isinstance(v.base, Constant)]
+        if name == "or":
+            return any(value & _EXPONENT for value in known)
+        if name != "shift_left" or not known or known[0] > _FRACTION:
+            return False
+        name, operands = self._made_by(operands[0])  # the last bits of a number are cut off
+        if name != "shift_right_logical" or [getattr(v.base, "value", None) for v in operands[1:]] != known:
+            return False
+        name, operands = self._made_by(operands[0])
+        if name != "bitcast_convert_type" or operands[0].dtype != "float32":
+            return False
+        return self._made_by(operands[0])[0] in _COMPUTED
+
+    def _made_by(self, view: View) -> tuple[str, Sequence[View]]:
+        """Return the name of the equation that makes an array, and its operands."""
+        maker = next((node for node in self.nodes if view.base in node.outs), None)
+        if maker is None or maker.equation is None:
+            return "", ()
+        return maker.equation.primitive.name, maker.ins
 
     def _opened(self, eqn: Any, x: list[View]) -> list[View]:
         """Read what a primitive of another package, or of JAX itself, is made of."""
@@ -253,16 +280,16 @@ class Body:
 _OF_HALVES = ("native_call", "concatenate", "dynamic_slice", "dynamic_update_slice", "pad")
 
 
-def _in_float32(eqn: Any) -> Callable[..., Any]:
-    """Return what an equation of 16-bit floats does as one of float32, rounded at its end."""
+def _in_wider(eqn: Any, narrow: Sequence[str], wider: Any) -> Callable[..., Any]:
+    """Return what an equation of narrow dtypes does as one of a wider dtype, rounded or wrapped at its end."""
     params, found = dict(eqn.params), [var.aval.dtype for var in eqn.outvars]
     if params.get("preferred_element_type") is not None:
-        params["preferred_element_type"] = np.dtype("float32")
+        params["preferred_element_type"] = wider
     if "dtype" in params or len(found) != 1:
         raise UnfitError(f"{eqn.primitive.name} of {found[0]}")
 
     def widened(*x: Any) -> Any:
-        wide = [each.astype(np.float32) if str(each.dtype) in HALVES else each for each in x]
+        wide = [each.astype(wider) if str(each.dtype) in narrow else each for each in x]
         return (eqn.primitive.bind(*wide, **params).astype(found[0]),)
 
     return widened

@@ -15,7 +15,7 @@ from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bi
 from ..backends.numba.foreign import ForeignError, call_handler
 from ..backends.numba.inner import inner
 from ..backends.numba.kernel import numba_kernel
-from ..backends.numba.memory import array_at, put, unknown, word
+from ..backends.numba.memory import array_at, large_pages, put, unknown, word
 from ..backends.numba.pulse import next_pulse, pulse_memory
 from ..backends.numba.vectors import address
 from ..ffi.pulse import LoopInterruptedError
@@ -38,6 +38,18 @@ _OF_THREADS = (
 def part(array: Any, begin: Any, shape: Any) -> Any:
     """Return the elements of an array from a place on, as an array of a shape: Numba compiles a reshape slowly."""
     return array_at(address(array) + begin * array.itemsize, shape, array.dtype)
+
+
+_LARGE = 2**21  # bytes of a large page
+
+
+@inner
+def in_large_pages(array: Any) -> Any:
+    """Ask for large pages of an array that nothing was written to: the system then clears few pages instead of many."""
+    begin = (address(array) + (_LARGE - 1)) // _LARGE * _LARGE
+    end = (address(array) + array.size * array.itemsize) // _LARGE * _LARGE
+    if end > begin:
+        large_pages(begin, end - begin)
 
 
 def call_of(plan: Plan, types: Sequence[Any]) -> Callable[..., list[Any]]:
@@ -70,6 +82,7 @@ def _compiled(written: LoopText) -> Any:
         "np": np,
         "half": half,
         "part": part,
+        "in_large_pages": in_large_pages,
         "unknown": unknown,
         "flush_floats": flush_floats,
         "restore_floats": restore_floats,

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jax import lax
 
 from .._compat import closed_jaxpr, scan_counts
-from ..scalar.form import DTYPES
 from .body import Body, words_of
 from .places import Layout
 from .schedule import Ranks
@@ -109,8 +108,6 @@ class _Planner:
     ) -> Plan:
         """Return the plan of a loop with these results; its first `head` nodes decide whether to `go` on."""
         body = self.body
-        if body.platform != "cpu":
-            _check_dtypes([*self.inputs, *(array for node in body.nodes for array in node.outs)])
         outs = {i: _own(body, view) for i, view in enumerate(views) if i not in self.kept}
         inputs = [*self.inputs, *(array for array, _ in body.closed)]
         more = [go.base] if go is not None and isinstance(go.base, Array) else []
@@ -140,12 +137,6 @@ class _Planner:
 
 # How loops and branches within a body become plans.
 PLANNERS: dict[str, Callable[..., Plan]] = {"scan": plan_of, "while": _plan_of_while, "branch": _plan_of_branch}
-
-
-def _check_dtypes(arrays: Iterable[Array]) -> None:
-    """Raise for types that loops have on the CPU alone."""
-    if strange := sorted({array.dtype for array in arrays} - set(DTYPES)):
-        raise UnfitError(f"numbers of {strange[0]}; loops on a GPU compute with {', '.join(DTYPES)}")
 
 
 def _check_effects(closed: Any) -> None:

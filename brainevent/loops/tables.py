@@ -20,7 +20,7 @@ __all__ = ["Tables", "tables_of"]
 class Tables:
     """Functions of equations by the names of primitives; and the chosen kernel of an operator as a function of arrays.
 
-    `boxed` makes an array without axes of a scalar.
+    `boxed` makes an array without axes of a scalar. `adds_narrow`: numbers of 8 and 16 bits are added at indices.
     """
 
     called: Mapping[str, Callable[[Any], Call]]
@@ -28,6 +28,7 @@ class Tables:
     kernel: Callable[[Any, Sequence[Any], Sequence[Any]], Callable[..., Any]]
     loop: Callable[[LoopWithin], Call]
     branches: Callable[[BranchesWithin], Call]
+    adds_narrow: bool = True
 
 
 @functools.cache
@@ -42,7 +43,7 @@ def tables_of(platform: str) -> Tables:
     from .gpu.within import branches_call as branches_on_gpu
     from .gpu.within import loop_call as loop_on_gpu
 
-    return Tables(ON_GPU, BOXED, fitting_kernel, loop_on_gpu, branches_on_gpu)
+    return Tables(ON_GPU, BOXED, fitting_kernel, loop_on_gpu, branches_on_gpu, adds_narrow=False)
 
 
 def _write_boxed(x: Sequence[str], out: Sequence[str], tools: Tools) -> Texts:

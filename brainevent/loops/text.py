@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..scalar.form import Constant, Form, Name, Operand
-from ..scalar.lines import without_repetitions
-from ..scalar.lower import Lowering
-from .ciphers import scalar_operation
+import jax.numpy as jnp
+
+from ..scalar.form import Form, Name
 from .copies import Helper, bound, indented
+from .lanes import form_of_nodes
 from .named import Named
 from .plan import Plan
 from .pulses import steps_of, steps_while
 from .threads import Shared, is_shared, threads_for
-from .values import HALVES, Array, Node, Texts, View, as_held, held, whole
+from .values import HALVES, Array, Node, Texts, View, held, whole
 
 __all__ = ["LoopText", "text_of"]
 
@@ -107,7 +107,13 @@ class _Writer(Named[str]):
                 lines.append(f"c{array.number} = {_read(f'{source}[()]', array.dtype)}")
             elif array.home == "carry" and not self.is_within:
                 lines.append(self._copied(f"o{self.plan.carries[array.number]}", f"p{array.number}"))
-        return lines
+        return [*lines, *(f"in_large_pages(o{i})" for i in sorted(self.plan.rows) if self._has_many_rows(i))]
+
+    def _has_many_rows(self, i: int) -> bool:
+        """Say whether the rows of a result take so much memory that clearing its pages takes time."""
+        array = self.plan.outs[i]
+        nbytes = (self.plan.length or 0) * array.size * jnp.dtype(array.dtype).itemsize
+        return nbytes >= _LARGE and not self.is_within
 
     def _beginning(self) -> Texts:
         """Find the rows of a step."""
@@ -230,36 +236,22 @@ class _Writer(Named[str]):
 
     def _form(self, nodes: Sequence[Node], outs: Sequence[Array], axes: _Axes, reads: _Reads) -> str:
         """Write elementwise nodes as a form, and return its name; its inputs are `reads`."""
-        lowering = Lowering("loop", follow=False, wide=True)
-        known: dict[Array, Operand] = {}
 
-        def read(view: View) -> Operand:
-            if isinstance(view.base, Constant):
-                return as_held(view.base)
-            if view.base in known:
-                return known[view.base]
+        def read(view: View) -> tuple[tuple[str, str, str], str]:
+            assert isinstance(view.base, Array)
             scalar = view.base.shape == ()
-            key = (self._scalar_text(view.base), "") if scalar else (self._flat(view.base), axes.index(view))
-            return reads.setdefault((*key, view.dtype), Name(f"r{len(reads)}", held(view.dtype)))
+            place = (self._scalar_text(view.base), "") if scalar else (self._flat(view.base), axes.index(view))
+            return (*place, view.dtype), held(view.dtype)
 
-        for node in nodes:
-            operands = [read(view) for view in node.ins]
-            if node.equation is None:
-                known[node.outs[0]] = operands[0]
-            else:
-                operation = scalar_operation(lowering, node.equation)
-                assert operation is not None
-                known[node.outs[0]] = operation(*operands)
-        lines, outputs = without_repetitions(lowering.writer.lines, [known[array] for array in outs])
         name = f"lanes{len(self.forms)}"
-        functions = tuple(lowering.writer.functions.values())
-        self.forms.append(Form(name, tuple(reads.values()), tuple(lines), tuple(outputs), functions))
+        self.forms.append(form_of_nodes(name, nodes, outs, reads, read))
         return name
 
 
+_LARGE = 2**24  # bytes of a result
 _COPIED = Helper("to, source", ("for i in range(np.uint64(to.size)):", "    to[i] = source[i]"))
 # Inputs of a form, by the text of an array and an index, of a scalar without, and the dtype that is read.
-_Reads = dict[tuple[str, str, str], Name]
+_Reads = dict[tuple[str, ...], Name]
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,11 @@ __all__ = [
     "broadcast",
     "check_dtype",
 ]
-__all__ += ["HALVES", "LOOP_DTYPES", "as_held", "held", "is_packed", "is_whole", "packed_strides", "reads_own", "whole"]
+__all__ += ["HALVES", "LOOP_DTYPES", "NARROW", "as_held", "held", "is_packed", "is_whole", "packed_strides"]
+__all__ += ["reads_own", "whole"]
 
-LOOP_DTYPES = (*DTYPES, *WIDE_INTEGERS, "int8", "int16", "uint8", "uint16", *HALVES)
+NARROW = ("int8", "int16", "uint8", "uint16")  # integers that are computed with in 32 bits
+LOOP_DTYPES = (*DTYPES, *WIDE_INTEGERS, *NARROW, *HALVES)
 
 Texts = list[str]  # lines or expressions of Python
 

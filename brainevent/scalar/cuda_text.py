@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from .cuda_short import SHORT, SHORT_TEXT
-from .form import Assign, Constant, Form, Name, Operand
+from .cuda_wide import WIDE_SHIM, WIDE_TEXT
+from .float64 import PRIMITIVES_64
+from .form import FLOATS, WIDE_INTEGERS, Assign, Constant, Form, Name, Operand
 from .text import ARITHMETIC, COMPARE, all_functions, printed
 
-__all__ = ["FLUSHING", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "TYPES", "cuda_text"]
+__all__ = ["FLUSHING", "LOOP_TYPES", "NVRTC_OPTIONS", "PREAMBLE", "SHIM", "TYPES", "cuda_text"]
 
 NVRTC_OPTIONS = ("--fmad=false", "--ftz=true")
 
@@ -44,6 +46,9 @@ static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf
 #ifndef SHORTENS
 #define SHORTENS false
 #endif
+"""
+SHIM += WIDE_SHIM
+SHIM += r"""
 #include <xmmintrin.h>
 struct Flushing {  // while it lives, this thread flushes denormals, of operands and of results
     unsigned before = _mm_getcsr();
@@ -55,8 +60,8 @@ FLUSHING = "Flushing flushing;"
 
 # Integers are added and multiplied without a sign, where overflow is defined.
 PREAMBLE = r"""
-#ifndef SHORTENS  // until all numbers have been seen to have the same bits on a GPU
-#define SHORTENS false
+#ifndef SHORTENS
+#define SHORTENS true
 #endif
 #define BE __device__ __forceinline__
 BE float flush(float x) {
@@ -99,10 +104,15 @@ BE int bit_count_int32(int a) { return __popc((unsigned)a); }
 """
 
 TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "bool": "bool"}
+LOOP_TYPES = TYPES | {"float64": "double", "int64": "long long", "uint64": "unsigned long long"}  # those of loops, too
 _FLOAT = {op: f"__f{op}_rn({{0}}, {{1}})" for op in ARITHMETIC}
 _FLOAT |= {"rem": "flush(fmodf({0}, {1}))", "neg": "-{0}", "abs": "fabsf({0})", "sqrt": "__fsqrt_rn({0})"}
 _FLOAT |= {"floor": "floorf({0})", "ceil": "ceilf({0})", "round": "rintf({0})"}
 _FLOAT |= {"max": "{0} > {1} || {0} != {0} ? {0} : {1}", "min": "{0} < {1} || {0} != {0} ? {0} : {1}"}
+_FLOAT |= {f"round_to_{name}": f"rounded_{name}({{0}})" for name in ("float16", "bfloat16")}
+_FLOAT64 = _FLOAT | {op: f"__d{op}_rn({{0}}, {{1}})" for op in ARITHMETIC}
+_FLOAT64 |= {"rem": "fmod({0}, {1})", "abs": "fabs({0})", "sqrt": "__dsqrt_rn({0})"}
+_FLOAT64 |= {"floor": "floor({0})", "ceil": "ceil({0})", "round": "rint({0})"}
 _UNSIGNED = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 _INTEGER = {"max": "{0} > {1} ? {0} : {1}", "min": "{0} < {1} ? {0} : {1}", "not": "~{0}"}
 _BOOL = {"and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}", "not": "!{0}"}
@@ -131,13 +141,16 @@ class _Cuda:
             return _converted(line.op, given, dtype, x[0])
         if dtype == "float32":
             return _FLOAT[line.op].format(*x)
+        if dtype == "float64":
+            function = f"{line.op.removesuffix('_float64')}({', '.join(x)})"
+            return function if line.op in PRIMITIVES_64 else _FLOAT64[line.op].format(*x)
         return _BOOL[line.op].format(*x) if dtype == "bool" else _integer(line.op, dtype, x)
 
     def begin(self, form: Form) -> str:
-        inputs = [f"{TYPES[name.dtype]} {name.text}" for name in form.inputs]
+        inputs = [f"{LOOP_TYPES[name.dtype]} {name.text}" for name in form.inputs]
         if self.returns:
-            return f"BE {TYPES[form.outputs[0].dtype]} be_{form.name}({', '.join(inputs)}) {{"
-        outputs = [f"{TYPES[output.dtype]}& r{place}" for place, output in enumerate(form.outputs)]
+            return f"BE {LOOP_TYPES[form.outputs[0].dtype]} be_{form.name}({', '.join(inputs)}) {{"
+        outputs = [f"{LOOP_TYPES[output.dtype]}& r{place}" for place, output in enumerate(form.outputs)]
         return f"BE void be_{form.name}({', '.join(inputs + outputs)}) {{"
 
     def end(self, outputs: Sequence[Operand]) -> list[str]:
@@ -146,14 +159,14 @@ class _Cuda:
         return [f"r{place} = {self.operand(output)};" for place, output in enumerate(outputs)]
 
     def define(self, target: Name, expression: str) -> str:
-        return f"const {TYPES[target.dtype]} {target.text} = {expression};"
+        return f"const {LOOP_TYPES[target.dtype]} {target.text} = {expression};"
 
     def declare(self, target: Name, start: str | None) -> list[str]:
-        return [f"{TYPES[target.dtype]} {target.text}{'' if start is None else f' = {start}'};"]
+        return [f"{LOOP_TYPES[target.dtype]} {target.text}{'' if start is None else f' = {start}'};"]
 
     def assign(self, targets: Sequence[Name], values: Sequence[str]) -> list[str]:
         pairs = list(zip(targets, values, strict=True))
-        kept = [f"const {TYPES[name.dtype]} new_{name.text} = {value};" for name, value in pairs]
+        kept = [f"const {LOOP_TYPES[name.dtype]} new_{name.text} = {value};" for name, value in pairs]
         return kept + [f"{name.text} = new_{name.text};" for name, _ in pairs]
 
     def opening(self, words: str, condition: str) -> str:
@@ -169,6 +182,10 @@ def _literal(operand: Constant) -> str:
         return "true" if value else "false"
     if operand.dtype == "float32":
         return f"{float(value).hex()}f" if np.isfinite(value) else f"__uint_as_float({operand.bits}u)"
+    if operand.dtype == "float64":
+        return float(value).hex() if np.isfinite(value) else f"__longlong_as_double({operand.bits}ull)"
+    if operand.dtype in WIDE_INTEGERS:
+        return f"{operand.bits}ull" if operand.dtype == "uint64" else f"(long long){operand.bits}ull"
     if operand.dtype == "uint32":
         return f"{operand.bits}u"
     if value == -(2**31):  # C++ reads 2147483648 first, which is no int
@@ -177,33 +194,41 @@ def _literal(operand: Constant) -> str:
 
 
 def _integer(op: str, dtype: str, x: list[str]) -> str:
-    kind = TYPES[dtype]
+    kind = LOOP_TYPES[dtype]
+    word, zero = ("unsigned long long", "0ull") if dtype in WIDE_INTEGERS else ("unsigned", "0u")
     if op in _UNSIGNED:
-        return f"({kind})((unsigned){x[0]} {_UNSIGNED[op]} (unsigned){x[1]})"
+        return f"({kind})(({word}){x[0]} {_UNSIGNED[op]} ({word}){x[1]})"
     if op == "neg":
-        return f"({kind})(0u - (unsigned){x[0]})"
+        return f"({kind})({zero} - ({word}){x[0]})"
     if op == "abs":
-        return x[0] if dtype == "uint32" else f"{x[0]} < 0 ? (int)(0u - (unsigned){x[0]}) : {x[0]}"
+        return x[0] if dtype.startswith("u") else f"{x[0]} < 0 ? ({kind})({zero} - ({word}){x[0]}) : {x[0]}"
     return _INTEGER[op].format(*x) if op in _INTEGER else f"{op}_{dtype}({', '.join(x)})"
 
 
 def _converted(op: str, given: str, dtype: str, x: str) -> str:
-    kind = TYPES[dtype]
+    kind = LOOP_TYPES[dtype]
     if op == "bitcast":
         if given == "float32":
             return f"({kind})bits_of({x})"
         return f"flush(__uint_as_float((unsigned){x}))" if dtype == "float32" else f"({kind}){x}"
     if dtype == "bool":
         return f"{x} != 0"
-    return f"{dtype}_of_float32({x})" if given == "float32" else f"({kind}){x}"
+    if dtype in FLOATS:
+        return f"flush((float){x})" if (given, dtype) == ("float64", "float32") else f"({kind}){x}"
+    return f"{dtype}_of_float32({x})" if given in FLOATS else f"({kind}){x}"
 
 
-def cuda_text(forms: Iterable[Form]) -> str:
-    """Return forms, and the functions that they call, as functions `be_NAME`: outputs by reference if several."""
+def cuda_text(forms: Iterable[Form], *, wide: bool = False) -> str:
+    """Return forms, and the functions that they call, as functions `be_NAME`: outputs by reference if several.
+
+    If it is `wide`, numbers of 64 and 16 bits may be among them.
+    """
     forms = list(forms)
     functions = all_functions(forms)
     short = [SHORT_TEXT] if any(form.name in SHORT for form in functions) else []
-    return PREAMBLE + "\n".join([*short, *map(_function, functions), *(printed(form, _Cuda(form)) for form in forms)])
+    return PREAMBLE + "\n".join(
+        [*[WIDE_TEXT] * wide, *short, *map(_function, functions), *(printed(form, _Cuda(form)) for form in forms)]
+    )
 
 
 def _function(form: Form) -> str:

@@ -39,11 +39,12 @@ class Random:
         dtype: Of the floats that are drawn: float32 or float64; below, "float" is one of these.
 
     Examples:
-        >>> import numpy as np
-        >>> from brainevent.scalar.random import Random
-        >>> random = Random(np.uint32(3), np.uint32(0), np.uint32(1), np.uint32(2))
-        >>> bool(0 <= random.uniform() < 1)
-        True
+        >>> import brainevent as be
+        >>> def rule(s, arriving, p, random):
+        ...     return s, random.bernoulli(0.1)
+        >>> sim = be.Network([be.Population("cells", 1000, rule)], dt=1.0).build(seed=0)
+        >>> len(sim.run(1, record=["cells.spikes"])["cells.spikes"].neurons)
+        99
     """
 
     __slots__ = ("_count", "_counter", "_dtype", "_keys")

@@ -158,6 +158,13 @@ MUTANTS = (
         _PLANS,
     ),
     Mutant(
+        "driver-ptx-of-the-compilers-version",
+        "ffi/launch/driver.py",
+        "return _PTX_VERSION.sub(",
+        "return ptx or _PTX_VERSION.sub(",
+        ("test_launch",),
+    ),
+    Mutant(
         "driver-shared-memory-never-grows",
         "ffi/launch/driver.py",
         "if shared <= self._allowed.get(place, 0):",

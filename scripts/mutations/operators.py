@@ -27,13 +27,6 @@ MUTANTS = (
         ("test_loop_pulses",),
     ),
     Mutant(
-        "loops-flush-denormals-after-an-error",
-        "backends/numba/handler.py",
-        "floats.restoring(builder, computed)",
-        "assert computed",
-        ("test_fused_loops",),
-    ),
-    Mutant(
         "raised-inner-frames-kept",
         "operator/raised.py",
         "if not frame.f_code.co_filename.startswith(_INNER):",

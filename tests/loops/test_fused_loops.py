@@ -70,7 +70,7 @@ DERIVATIVES = {
 }
 MORE = {
     "grad of vmap of checkpoint": (2, jax.grad(lambda v: jax.vmap(jax.checkpoint(smooth))(v.reshape(3, 11)).sum())),
-    "hessian": (2, lambda v: jax.hessian(lambda v: (smooth(v) ** 2).sum())(v[:9])),
+    "hessian": (2, lambda v: jax.hessian(lambda v: (smooth(v) ** 2).sum())(v[:16])),
 }
 
 
@@ -256,6 +256,48 @@ def test_gradients_of_products_of_events():
         return lax.scan(step, v, None, length=STEPS)[1].mean()
 
     check(2, jax.grad(loss), matrix.data, V[:20], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        be.JITCScalarR((0.5, 0.1, 42), shape=(60, 60)),
+        be.JITCNormalR((0.5, 0.1, 0.1, 42), shape=(60, 60)),
+        be.JITCUniformR((0.1, 0.5, 0.1, 42), shape=(60, 60)),
+    ],
+    ids=lambda matrix: type(matrix).__name__,
+)
+def test_products_with_drawn_matrices(matrix):
+    def run(v):
+        def step(v, _):
+            spikes = be.BinaryArray(v > 0.5)
+            v = jnp.where(v > 0.5, -1, v + 0.125)
+            return v, (spikes @ matrix, matrix @ spikes)
+
+        return lax.scan(step, v, None, length=STEPS)
+
+    check(1, run, np.linspace(-1, 1, 60, dtype=np.float32), rtol=1e-6)
+
+
+def test_rules_of_synapses():
+    """`apply_on_pre` and `apply_on_post` change the states of synapses."""
+    matrix = be.CSR.random((30, 30), num_per_row=5, weights=0.25, seed=1)
+    matrix = matrix.with_data(jnp.full(matrix.nse, 0.25)).precompute_weight_indices()
+
+    def run(v):
+        def step(state, _):
+            weights, v = state
+            spikes, synapses = v > 0.5, matrix.with_data(weights)
+            arrived = be.BinaryArray(spikes) @ synapses
+            weights = synapses.apply_on_pre(lambda w, pre, post, p: w * 0.5 + p, spikes, params=0.125)
+            weights = matrix.with_data(weights).apply_on_post(
+                lambda w, pre, post, p: jnp.minimum(w + p, 1), v > 1, params=0.25
+            )
+            return (weights, jnp.where(spikes, 0, v + 0.125 + 0.25 * arrived)), spikes
+
+        return lax.scan(step, (matrix.data, v), None, length=STEPS)
+
+    check(1, run, np.linspace(0, 1.5, 30, dtype=np.float32))
 
 
 def test_a_delay_line():

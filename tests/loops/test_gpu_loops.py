@@ -2,6 +2,7 @@
 """Loops of `jax.lax.scan` as one kernel on a GPU: next to XLA's loops, and to the CPU's."""
 
 import re
+import textwrap
 
 import jax
 import jax.export
@@ -9,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from loop_bodies import delayed_loop
+from loop_bodies import HALVES, INTEGERS, delayed_loop, ends_of, long_axes, typed_loop
+from sanitizer import TOOLS, sanitized
 
 import brainevent as be
 from brainevent import config
+from brainevent.loops import lowering
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -228,3 +231,70 @@ def test_kernels_whose_threads_meet(make, n):
     else:
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *HALVES, "float64"])
+def test_numbers_of_any_type_have_the_bits_of_the_cpu(monkeypatch, dtype):
+    monkeypatch.setattr(lowering, "_why_not_faster", lambda plan, platform: None)  # else XLA's loop runs on the CPU
+    with jax.enable_x64(True):
+        run, x = typed_loop(dtype, 40), ends_of(dtype)
+        found = fused(run, x)
+        with jax.default_device(jax.devices("cpu")[0]), config.fuse_loops():
+            wanted = jax.tree.leaves(jax.jit(lambda x: run(x))(x))
+    for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other), err_msg=str(place))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_products_with_weights_of_any_type(dtype):
+    with jax.enable_x64(dtype == "float64"):
+        matrix = be.CSR.random((500, 500), num_per_row=7, weights=0.25, seed=1)
+        matrix = matrix.with_data(jnp.full(matrix.nse, 0.25, dtype))
+
+        def run(v):
+            def step(v, _):
+                spikes = be.BinaryArray(v > 0.5)
+                return jnp.where(v > 0.5, -1, v + 0.125), (spikes @ matrix, matrix @ spikes)
+
+            return lax.scan(step, v, length=64)
+
+        v = jnp.linspace(-1, 1, 500, dtype=jnp.float32)
+        for one, other in zip(fused(run, v), jax.tree.leaves(jax.jit(run)(v)), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(np.asarray(one, float), np.asarray(other, float))
+
+
+def test_warps_share_long_axes():
+    """As XLA has it on a CPU: on a GPU its `argmax` of many elements does not give the first place of equal ones."""
+    x = jnp.arange(700, dtype=jnp.int32) * 31 % 97
+    on_cpu = jax.device_put(x, jax.devices("cpu")[0])
+    expected = jax.tree.leaves(jax.jit(lambda x: long_axes(x, 40))(on_cpu))
+    for one, other in zip(fused(lambda x: long_axes(x, 40), x), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+SANITIZED = """
+    import jax, jax.numpy as jnp, numpy as np
+    import brainevent as be
+    from jax import lax
+
+    n, steps = map(int, sys.argv[1:])
+    targets = np.random.default_rng(0).integers(0, n, (n, 20), dtype=np.int32)
+    synapses = be.FixedNumPerPre((1.0, jnp.asarray(targets)), shape=(n, n))
+
+    def step(state, _):
+        v, spikes = state
+        v = jnp.where(spikes, 0.0, 0.9 * v + 0.05 * (be.BinaryArray(spikes) @ synapses) + 0.11)
+        return (v, v > 1), spikes.sum()
+
+    v = jnp.linspace(0, 1, n)
+    with be.config.fuse_loops():
+        print(int(jax.jit(lambda v: lax.scan(step, (v, v > 0.8), length=steps))(v)[1].sum()))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("n", [300, 4_000, 20_000])
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_sanitizer_finds_nothing(tool, n, tmp_path):
+    assert int(sanitized(tool, tmp_path, "import sys\n" + textwrap.dedent(SANITIZED), n, 40)) > 0

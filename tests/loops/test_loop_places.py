@@ -8,7 +8,10 @@ import pytest
 from interpreted_loops import interpreted_scan
 from jax import lax
 
+from brainevent import config
 from brainevent._compat import bind_equation
+from brainevent.loops.plan import plan_of
+from brainevent.loops.text import text_of
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 STEPS = 9
@@ -150,6 +153,21 @@ def scan_of(body):
 
     [eqn] = jax.make_jaxpr(run)(X, X[0], jnp.arange(STEPS)).jaxpr.eqns[-1:]
     return eqn
+
+
+@pytest.mark.parametrize(("rows", "large"), [(lambda v: v, True), (lambda v: v > 0, False), (lambda v: v[:9], False)])
+def test_large_results_are_in_large_pages(rows, large):
+    """Those of 38 million bytes are; all have the numbers of XLA."""
+
+    def run(v):
+        return lax.scan(lambda v, _: (v * 0.5 + 1, rows(v)), v, length=32)
+
+    v = jnp.linspace(-9, 9, 300_000)
+    [eqn] = [eqn for eqn in jax.make_jaxpr(run)(v).jaxpr.eqns if eqn.primitive.name == "scan"]
+    assert ("in_large_pages(o1)" in text_of(plan_of(eqn.params, "cpu")).text) == large
+    with config.fuse_loops():
+        found = jax.jit(lambda v: run(v))(v)
+    np.testing.assert_array_equal(found[1], jax.jit(run)(v)[1])
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -150,6 +150,63 @@ def test_ctrl_c_ends_loops_within_loops(inner):
     assert run_forked(HEAD + program).splitlines() == ["True", "KeyboardInterrupt"]
 
 
+# ---- on a GPU: between launches -------------------------------------------------------------------------------------
+
+ON_GPU = """
+    import loops_on_pretended_gpu
+    from brainevent.loops import lowering
+    from brainevent.loops.gpu import program
+
+    lowering.lowering_platforms = lambda ctx: ("cuda",)
+    program.Gpu = loops_on_pretended_gpu.PretendGpu
+    program.steps_of_launch = lambda written, shape: 500
+
+    def long(v, steps=10**9):
+        return lax.scan(lambda v, _: (jnp.where(v > 1, v - 2, v * 0.5 + 0.75), None), v, None, length=steps)[0]
+
+    v = jnp.linspace(0, 1, 32)
+"""
+INTERRUPTED_ON_GPU = """
+    with be.config.fuse_loops(False):
+        wanted = np.asarray(jax.jit(lambda v: long(v, 3000))(v))
+    for program in (long, lambda v: heavy(v) + long(v)):
+        compiled = jax.jit(program).lower(v).compile()
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        print(interrupted(lambda: jax.block_until_ready(compiled(v))))
+        np.testing.assert_array_equal(jax.jit(lambda v: long(v, 3000))(v), wanted)
+    result = compiled(v)  # in another thread
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    print(interrupted(lambda: time.sleep(60)))
+    try:
+        print(np.asarray(result))
+    except Exception as error:
+        print(type(error).__name__, error)
+"""
+
+
+def test_ctrl_c_ends_a_loop_on_a_gpu_between_its_launches():
+    assert run_forked(HEAD + ON_GPU + INTERRUPTED_ON_GPU).splitlines() == [
+        "KeyboardInterrupt",
+        "KeyboardInterrupt",
+        "KeyboardInterrupt",
+        "JaxRuntimeError INTERNAL: a native loop was interrupted by Ctrl-C",
+    ]
+
+
+SHOWN_ON_GPU = """
+    os.dup2(1, 2)  # progress is written to stderr
+    with be.config.show_loop_progress():
+        jax.block_until_ready(jax.jit(lambda v: long(v, 20_000_000))(v))
+"""
+
+
+def test_a_loop_on_a_gpu_shows_its_progress():
+    *lines, last = run_forked(HEAD + ON_GPU + SHOWN_ON_GPU).splitlines()
+    assert re.fullmatch(r"loop: 20000000 steps in \d+\.\d s", last)
+    assert lines
+    assert all(line.startswith("loop: ") and " of 20000000 steps, " in line for line in lines)
+
+
 # ---- progress -------------------------------------------------------------------------------------------------------
 
 SLOW = """

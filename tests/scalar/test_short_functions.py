@@ -110,7 +110,7 @@ def test_they_give_the_bits_of_the_interpreter(run, kind, off):
 def test_all_numbers_on_a_gpu():
     pytest.importorskip("cuda.bindings.nvrtc")
     kernel = brainevent.cuda_kernel(
-        "#define SHORTENS true\n" + texts() + ALL_BITS,
+        texts() + ALL_BITS,
         "run",
         jax.ShapeDtypeStruct((5,), jnp.uint32),
         launch_dims=2**18,

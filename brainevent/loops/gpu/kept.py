@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..values import Array, Plan, reads_own
+from .numbers import nbytes
 
 __all__ = ["kept_carries"]
 
@@ -17,7 +18,7 @@ def kept_carries(plan: Plan, threads: int) -> Mapping[int, Array]:
     found, left = dict[int, Array](), _MOST
     for number, i in plan.carries.items():
         array = plan.inputs[number]
-        each = -(-array.size // threads)
+        each = -(-array.size // threads) * max(1, nbytes(array.dtype) // 4)
         if array.shape and 0 < each <= left and _is_only_own(plan, array, i):
             found[i] = array
             left -= each

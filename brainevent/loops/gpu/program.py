@@ -99,12 +99,14 @@ def launch_plan(plan: Plan, written: LoopText, device: Device) -> LaunchPlan:
             parameters=(_given(written, first, min(each, plan.length - first), number),),
             slots=slots,
             together=device.on_host or not shape.is_cluster,  # a GPU knows from the kernel that it has a cluster
+            done=min(first + each, plan.length),
         )
         for number, first in enumerate(range(0, plan.length, each))
     ]
     buffers = len(written.pointers)
     zeroed = ((buffers - 1, written.nbytes),)
-    return LaunchPlan("loop", buffers, tuple(launches), zeroed, in_graphs=False, host=device.on_host)
+    steps = plan.length if len(launches) > 1 else 0  # of a single launch nothing can be said before it ends
+    return LaunchPlan("loop", buffers, tuple(launches), zeroed, in_graphs=False, host=device.on_host, steps=steps)
 
 
 def _given(written: LoopText, first: int, steps: int, number: int) -> bytes:

@@ -8,20 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...scalar.cuda_text import TYPES
-from ...scalar.form import Constant, Form, Name, Operand
-from ...scalar.lines import without_repetitions
-from ...scalar.lower import Lowering
-from ..ciphers import scalar_operation
+from ...scalar.form import Form, Name
+from ..lanes import form_of_nodes
 from ..named import Named
-from ..values import Array, Call, Node, Plan, Texts, UnfitError, View, reads_own
+from ..values import HALVES, Array, Call, Node, Plan, Texts, UnfitError, View, held, reads_own
 from .kernels import MOST_SHARED, WARP, KernelText
 from .nests import KEPT, OWN, each, each_kept, each_read_first, index_of
+from .numbers import STORED, computed, nbytes
 from .phases import Item, Phase, owned, shared
 
 __all__ = ["CallWithin", "Common", "Memory", "Stages", "nodes_within", "steps_of"]
 
 _ALIGNED = 16  # bytes
-_BYTES = {"bool": 1}
 _LESS = 8  # threads of a kernel within the loop that one thread is enough for
 _STEPS_OF_WHILE = 4  # that a while_loop is expected to have
 
@@ -39,9 +37,9 @@ class Memory:
 
     def add(self, name: str, dtype: str, size: int) -> None:
         """Add an array."""
-        kind = TYPES[dtype]
+        kind = STORED[dtype]
         self.lines.append(f"{kind}* const {name} = ({kind}*)(given.memory + {self.nbytes}ull);")
-        self.nbytes += -(-size * _BYTES.get(dtype, 4) // _ALIGNED) * _ALIGNED
+        self.nbytes += -(-size * nbytes(dtype) // _ALIGNED) * _ALIGNED
 
 
 @dataclass
@@ -56,6 +54,7 @@ class Common:
     scratches: int = 0
     loops: int = 0
     of_block: int = 0  # threads that a block has at least
+    is_wide: bool = False  # numbers of 64 or 16 bits are among those of the loop
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,9 @@ class Stages(Named[Item]):
     def __init__(self, plan: Plan, common: Common, prefix: str = "", times: int = 1):
         super().__init__(plan, prefix)
         for array in (*plan.inputs, *(array for node in plan.nodes() for array in node.outs)):
-            if array.dtype not in TYPES:
+            if array.dtype not in STORED:
                 raise UnfitError(f"numbers of {array.dtype}, on a GPU")
+            common.is_wide |= held(array.dtype) not in TYPES or array.dtype in HALVES
             if array.size >= 2**31:
                 raise UnfitError("an array of more than 2 billion elements, on a GPU")
         self.common, self.times = common, times
@@ -132,15 +132,16 @@ class Stages(Named[Item]):
         """Find the rows of a step."""
         lines, read, p = [], [], self.prefix
         for array in (array for array in self.plan.inputs if array.home == "row"):
-            kind, number = TYPES[array.dtype], array.number
+            number = array.number
             if array.shape == ():
                 read.append(f"{p}p{number}")
-                lines.append(f"const {kind} {p}c{number} = {p}p{number}[{p}t];")
+                lines.append(f"const {computed(array.dtype)} {p}c{number} = {p}p{number}[{p}t];")
             else:
+                kind = STORED[array.dtype]
                 lines.append(f"const {kind}* const {p}r{number} = {p}p{number} + {p}t * {array.size}u;")
         for i in self.plan.rows:
             array = self.plan.outs[i]
-            lines.append(f"{TYPES[array.dtype]}* const {p}y{i} = {p}o{i} + {p}t * {array.size}u;")
+            lines.append(f"{STORED[array.dtype]}* const {p}y{i} = {p}o{i} + {p}t * {array.size}u;")
         return [Phase(lines, shared(read))]
 
     def _end(self) -> list[Phase]:
@@ -153,7 +154,7 @@ class Stages(Named[Item]):
                 phases.append(Phase([line], owned(writes=[self._result(i)])))
         scalars = [number for number in plan.carries if not plan.inputs[number].shape]
         new = [
-            f"const {TYPES[plan.inputs[n].dtype]} {p}n{n} = {self._scalar_text(plan.outs[plan.carries[n]])};"
+            f"const {computed(plan.inputs[n].dtype)} {p}n{n} = {self._scalar_text(plan.outs[plan.carries[n]])};"
             for n in scalars
         ]
         return [*phases, Phase([*new, *(f"{p}c{n} = {p}n{n};" for n in scalars)])]
@@ -182,13 +183,13 @@ class Stages(Named[Item]):
         if isinstance(call, CallWithin):
             registers = {k: array for k, array in enumerate(node.outs[: call.results]) if array.shape == ()}
             results = [self._scalar_text(registers[k]) if k in registers else text for k, text in enumerate(results)]
-            declared = [f"{TYPES[array.dtype]} {self._scalar_text(array)};" for array in registers.values()]
+            declared = [f"{computed(array.dtype)} {self._scalar_text(array)};" for array in registers.values()]
             boxed = (array for array in registers.values() if array in self._read_by_calls())
             boxes = [self._box(self._boxed(array), self._scalar_text(array)) for array in boxed]
             return [Phase(declared), *call.write(operands, results, self), *boxes]
         items = list[Item](call.write(operands, results, self))
         for array in (array for array in node.outs if array.shape == ()):
-            line = f"const {TYPES[array.dtype]} {self._scalar_text(array)} = {self._boxed(array)}[0];"
+            line = f"const {computed(array.dtype)} {self._scalar_text(array)} = {self._boxed(array)}[0];"
             items.append(Phase([line], shared([self._boxed(array)])))
         return items
 
@@ -224,7 +225,7 @@ class Stages(Named[Item]):
         form = self._form(nodes, stored, shape, reads)
         names = [f"x{k}" for k in range(len(stored))]
         in_memory = {key: f"v{k}" for k, key in enumerate(reads) if key[1] not in ("", KEPT)}
-        first = {name: (TYPES[reads[key].dtype], "".join(key)) for key, name in in_memory.items()}
+        first = {name: (computed(reads[key].dtype), "".join(key)) for key, name in in_memory.items()}
         passed = [f"{in_memory[key]}[j]" if key in in_memory else "".join(key) for key in reads]
         body = _called(form, stored, passed, names)
         written = []
@@ -246,42 +247,28 @@ class Stages(Named[Item]):
 
     def _form(self, nodes: Sequence[Node], outs: Sequence[Array], shape: tuple[int, ...], reads: _Reads) -> str:
         """Write elementwise nodes as a form, and return its name; its inputs are `reads`."""
-        lowering = Lowering("loop", follow=False)
-        known: dict[Array, Operand] = {}
 
-        def read(view: View) -> Operand:
-            if isinstance(view.base, Constant):
-                return view.base
-            if view.base in known:
-                return known[view.base]
+        def read(view: View) -> tuple[tuple[str, str], str]:
+            assert isinstance(view.base, Array)
             if view.base.shape == ():
                 key = self._scalar_text(view.base), ""
             elif shape and reads_own(view, shape):
                 key = self._own(self._flat(view.base))
             else:
                 key = self._flat(view.base), f"[{index_of(view)}]"
-            return reads.setdefault(key, Name(f"x{len(reads)}", view.dtype))
+            return key, held(view.dtype)
 
-        for node in nodes:
-            operands = [read(view) for view in node.ins]
-            if node.equation is None:
-                known[node.outs[0]] = operands[0]
-            else:
-                operation = scalar_operation(lowering, node.equation)
-                assert operation is not None
-                known[node.outs[0]] = operation(*operands)
-        lines, outputs = without_repetitions(lowering.writer.lines, [known[array] for array in outs])
-        name, functions = f"lanes{len(self.common.forms)}", tuple(lowering.writer.functions.values())
-        self.common.forms.append(Form(name, tuple(reads.values()), tuple(lines), tuple(outputs), functions))
+        name = f"lanes{len(self.common.forms)}"
+        self.common.forms.append(form_of_nodes(name, nodes, outs, reads, read))
         return name
 
 
-_Reads = dict[tuple[str, str], Name]  # inputs of a form, by the text of an array and an index; of a scalar without
+_Reads = dict[tuple[str, ...], Name]  # inputs of a form, by the text of an array and an index; of a scalar without
 
 
 def _called(form: str, outs: Sequence[Array], passed: Sequence[str], names: Sequence[str]) -> Texts:
     """Return lines that call a form, and name its results."""
     if len(outs) == 1:
-        return [f"const {TYPES[outs[0].dtype]} {names[0]} = be_{form}({', '.join(passed)});"]
-    declared = [f"{TYPES[array.dtype]} {name};" for name, array in zip(names, outs, strict=True)]
+        return [f"const {computed(outs[0].dtype)} {names[0]} = be_{form}({', '.join(passed)});"]
+    declared = [f"{computed(array.dtype)} {name};" for name, array in zip(names, outs, strict=True)]
     return [*declared, f"be_{form}({', '.join([*passed, *names])});"] if outs else []

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...scalar.cuda_text import TYPES, cuda_text
+from ...scalar.cuda_text import cuda_text
 from ..plan import Plan
 from ..values import Array, Texts
 from .device import text_of_file
 from .nests import KEPT, each, each_kept
+from .numbers import STORED, computed
 from .phases import Access, Item, Loop, Phase, owned, shared, with_meetings
 from .stages import Common, Memory, Stages
 
@@ -121,7 +122,7 @@ class _Writer(Stages):
     def _before_kernel(self, pointers: Sequence[str]) -> Texts:
         """Return the functions that the kernel calls, and its head."""
         kernels = self.common.kernels
-        texts = [cuda_text(self.common.forms), text_of_file("within.cu") if kernels else ""]
+        texts = [cuda_text(self.common.forms, wide=self.common.is_wide), text_of_file("within.cu") if kernels else ""]
         texts += [kernel.text(name) for kernel, name in kernels.items()]
         fields = [*(f"void* {name};" for name in pointers[:-1]), "unsigned char* memory;"]
         given = ["struct Given {", *_indented([*fields, "unsigned first, steps, launch;"]), "};"]
@@ -135,16 +136,16 @@ class _Writer(Stages):
             "unsigned* const met = (unsigned*)given.memory + given.launch;",
             "unsigned turn = 0;",
             *(
-                f"const {TYPES[a.dtype]}* const p{a.number} = (const {TYPES[a.dtype]}*)given.p{a.number};"
+                f"const {STORED[a.dtype]}* const p{a.number} = (const {STORED[a.dtype]}*)given.p{a.number};"
                 for a in inputs
             ),
-            *(f"{TYPES[a.dtype]}* const o{i} = ({TYPES[a.dtype]}*)given.o{i};" for i, a in self.plan.outs.items()),
+            *(f"{STORED[a.dtype]}* const o{i} = ({STORED[a.dtype]}*)given.o{i};" for i, a in self.plan.outs.items()),
             *self.common.memory.lines,
         ]
 
     def _thirds(self) -> Texts:
         return [
-            f"{TYPES[array.dtype]}* const {name}{suffix} = {_third(name, array, f'step + {ahead}u')};"
+            f"{STORED[array.dtype]}* const {name}{suffix} = {_third(name, array, f'step + {ahead}u')};"
             for name, array in self.turning.items()
             for suffix, ahead in (("", 0), (_NEXT, 1), (_LAST, 2))
         ]
@@ -156,11 +157,11 @@ class _Writer(Stages):
             if array.home != "row" and array.shape == ():
                 carried = array.home == "carry"
                 source = f"o{self.plan.carries[array.number]}" if carried else f"p{array.number}"
-                kind = f"{'' if carried else 'const '}{TYPES[array.dtype]}"
+                kind = f"{'' if carried else 'const '}{computed(array.dtype)}"
                 phases.append(Phase([f"{kind} c{array.number} = {source}[0];"], shared([source])))
         for place, array in self.kept.items():
             size, loads = array.size, each_kept(array.size, [f"q{place}[k] = {place}[i];"])
-            declared = f"{TYPES[array.dtype]} q{place}[({size}u + threads - 1) / threads];"
+            declared = f"{computed(array.dtype)} q{place}[({size}u + threads - 1) / threads];"
             phases.append(Phase([declared, *loads], owned([place])))
         for place, array in self._turning_carries():
             to = _third(place, array, "given.first + 2u")

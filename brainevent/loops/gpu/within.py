@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...scalar.cuda_text import TYPES
 from ..values import Array, Plan
 from ..within import BranchesWithin, LoopWithin
+from .numbers import STORED, computed
 from .phases import Access, Branches, Item, Loop, Phase, place_of, renamed
 from .stages import CallWithin, Stages, steps_of
 
@@ -70,7 +70,7 @@ class _Within(Stages):
         arrays += [(f"o{i}", results[i], array, "") for i, array in plan.outs.items() if array.shape or i in plan.rows]
         arrays += [(f"b{a.number}", text, a, "") for a, text in zip(plan.memory, memory, strict=True)]
         self._pointers = [
-            f"{const}{TYPES[a.dtype]}* const {self.loop}{name} = {text};" for name, text, a, const in arrays
+            f"{const}{STORED[a.dtype]}* const {self.loop}{name} = {text};" for name, text, a, const in arrays
         ]
         self._outer = {f"{self.loop}{name}": (text, False) for name, text, _, _ in arrays}
         rows = {f"r{a.number}": f"p{a.number}" for a in plan.inputs if a.home == "row"}
@@ -106,10 +106,10 @@ class _Within(Stages):
         p, lines = self.loop, list(self._pointers)
         for array, text in self._given:
             const = "" if array.home == "carry" else "const "
-            lines.append(f"{const}{TYPES[array.dtype]} {p}c{array.number} = {text};")
+            lines.append(f"{const}{computed(array.dtype)} {p}c{array.number} = {text};")
         boxes = []
         for array in (array for array, _ in self._given if array in self._read_by_calls()):
-            memory, kind = self.scratch(array.dtype, 1), TYPES[array.dtype]
+            memory, kind = self.scratch(array.dtype, 1), STORED[array.dtype]
             lines.append(f"{kind}* const {self._boxed(array)} = {memory};")
             self._outer[self._boxed(array)] = memory, False
             boxes.append(self._box(self._boxed(array), self._scalar_text(array)))
