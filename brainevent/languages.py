@@ -159,7 +159,8 @@ def where_compiled(title: str, why_missing: Why) -> Why:
 def no_package(module: str, install: str, package: str | None = None) -> str | None:
     """Search for a package without importing it; `package` is its name, if modules of others begin like this one."""
     try:
-        is_missing = importlib.util.find_spec(module) is None
+        found = importlib.util.find_spec(module)
+        is_missing = found is None or getattr(found, "origin", "") is None  # without: a folder of the program's own
     except ModuleNotFoundError:  # the package that it is a part of is missing
         is_missing = True
     if not is_missing:

@@ -66,7 +66,7 @@ def is_fusing_loops() -> bool:
 
 
 def show_loop_progress(on: bool = True) -> AbstractContextManager[None]:
-    """Show on stderr how far loops are that run as native calls on the CPU.
+    """Show on stderr how far loops are that run as native calls, on a GPU those of several launches.
 
     A loop that takes longer than half a second writes a line, which it replaces twice a second; in a file, it writes a
     line for each tenth of its steps. Programs that are compiled need not be compiled again. The environment variable

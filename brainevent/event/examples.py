@@ -162,12 +162,11 @@ Operands: the ring, weights and indices (rows, number), delays likewise, events,
 def _drawn(family: str, kind: str, x: str, found: str) -> str:
     """Return the example of an operator on a drawn matrix that has all elements, with the weight 1.5."""
     weights = "[1.5]" if family == "jits" else "[1.5, 0.0]"
-    operands = f"jnp.array({weights}), matrix.drawn, tables(){x and f', {x}'}"
+    operands = f"jnp.array({weights}), matrix.drawn, matrix.tables{x and f', {x}'}"
     return f"""
 Operands: the numbers that weights are made of; what the matrix is drawn from; the tables{x and ", and x"}.
 
 >>> import jax.numpy as jnp, brainevent
->>> from brainevent.event.drawn.format import tables
 >>> matrix = brainevent.JITCScalarR((1.5, 1.0, 3), shape=(2, 3), corder=True)
 >>> brainevent.{kind}_p({operands}, shape=(2, 3){x and ", transpose=False"})
 [Array({found}, dtype=float32)]

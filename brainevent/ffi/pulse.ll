@@ -227,7 +227,6 @@ go_on:
 ; without Python, which may be ending, and waiting for the loop.
 define i64 @report(ptr %frame, i32 %code, ptr %record, ptr %title) {
 entry:
-  %args = alloca [4 x i64]
   %is_main = call i1 @is_main()
   %has_record = icmp sgt i32 %code, 0
   %is_elsewhere = xor i1 %is_main, true
@@ -242,9 +241,25 @@ look:
   %is_other = icmp eq ptr %found, null
   br i1 %is_other, label %python, label %interrupted
 python:
-  %reported = call i64 inttoptr (i64 $REPORT to ptr)(ptr %frame, i32 %code, ptr %record, ptr %title)
+  %of_python = load ptr, ptr inttoptr (i64 $REPORT to ptr)
+  %reported = call i64 %of_python(ptr %frame, i32 %code, ptr %record, ptr %title)
   ret i64 %reported
 interrupted:
+  %error = call i64 @interrupted(ptr %frame)
+  ret i64 %error
+}
+
+; Return the error of a loop that was interrupted. In the main thread, Python takes what its handler raised, and raises it
+; again.
+define i64 @interrupted(ptr %frame) {
+  %args = alloca [4 x i64]
+  %is_main = call i1 @is_main()
+  br i1 %is_main, label %in_main, label %elsewhere
+in_main:
+  %word = ptrtoint ptr %frame to i64
+  %answer = call i64 inttoptr (i64 $ANSWER to ptr)(i64 %word, i64 0, i64 0, i64 0)
+  ret i64 %answer
+elsewhere:
   %api_at = getelementptr i8, ptr %frame, i64 $API
   %api = load ptr, ptr %api_at
   %create_at = getelementptr i8, ptr %api, i64 $CREATE

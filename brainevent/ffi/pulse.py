@@ -19,9 +19,10 @@ from typing import Any
 
 from .. import config
 from . import frame
+from .callbacks import native_address
 from .last_words import outliving
 
-__all__ = ["INTERRUPTED", "REPORT", "SYMBOL", "WORDS", "LoopInterruptedError", "prepare"]
+__all__ = ["INTERRUPTED", "REPORT", "SYMBOL", "WORDS", "LoopInterruptedError", "addresses", "prepare"]
 
 WORDS = 6  # of a loop's memory
 SYMBOL = f"brainevent_loop_pulse_{WORDS}"  # int64 pulse(address of the loop's memory, step, number of steps or 0)
@@ -43,6 +44,7 @@ _TEXTS = {
 _OF_PYTHON = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyObject_CallObject", "Py_DecRef")
 _main = ctypes.c_uint64()  # the thread in which Python handles signals
 _ends = ctypes.c_int64()  # whether Python ends
+_report = ctypes.c_uint64()  # the function that reports what kernels raise
 
 
 class LoopInterruptedError(Exception):
@@ -57,12 +59,22 @@ def _note_end() -> None:
     _ends.value = 1
 
 
-@functools.cache
 def prepare(report: int) -> None:
     """Let compiled code find the pulse by its name, and count how often Ctrl-C is pressed from now on.
 
     `report` is the address of the function that reports what kernels raise.
     """
+    _report.value = report
+    addresses()
+
+
+def _interrupted(call_frame: int) -> int:
+    return frame.make_error(call_frame, INTERRUPTED, frame.INTERNAL)
+
+
+@functools.cache
+def addresses() -> tuple[int, int]:
+    """Return the addresses of the pulse, and of the function of a call frame that returns the error afterwards."""
     import llvmlite.binding as llvm
 
     _main.value = threading.main_thread().ident or 0
@@ -78,9 +90,14 @@ def prepare(report: int) -> None:
     }
     numbers = {name: ctypes.addressof(text) for name, text in texts.items()}
     numbers |= {name: id(thing) for name, thing in objects.items()}
-    cells = {"MAIN": _main, "ENDS": _ends, "SHOWS": config.loop_progress_cell}
+    cells = {"MAIN": _main, "ENDS": _ends, "SHOWS": config.loop_progress_cell, "REPORT": _report}
     numbers |= {name: ctypes.addressof(cell) for name, cell in cells.items()}
-    numbers |= {"APART": _APART, "YOUNG": _YOUNG, "PATIENCE": _PATIENCE, "REPORT": report}
+    numbers |= {
+        "APART": _APART,
+        "YOUNG": _YOUNG,
+        "PATIENCE": _PATIENCE,
+        "ANSWER": native_address(_interrupted, lambda error: INTERRUPTED),
+    }
     numbers |= {
         "RAISED_SIZE": len(raised),
         "API": frame.OFFSETS["XLA_FFI_CallFrame.api"],
@@ -100,6 +117,7 @@ def prepare(report: int) -> None:
     llvm.add_symbol(SYMBOL, engine.get_function_address("pulse"))
     llvm.add_symbol(REPORT, engine.get_function_address("report"))
     ctypes.CFUNCTYPE(None)(engine.get_function_address("watch"))()
+    return engine.get_function_address("pulse"), engine.get_function_address("interrupted")
 
 
 def _function(function: Any) -> str:

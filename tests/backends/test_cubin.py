@@ -170,6 +170,11 @@ def test_arguments_that_do_not_fit(entry, arguments, words):
         )
 
 
+def test_sizes_that_do_not_fit_are_found_before_a_call():
+    with pytest.raises(KernelArgumentError, match=r"its parameter 3 has 4 bytes, and n \(int64\) has 8"):
+        cubin_kernel(PTX, "axpy", X, arguments={**ARGUMENTS, "n": "int64"}, launch_dims=5)
+
+
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [

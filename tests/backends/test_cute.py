@@ -46,6 +46,15 @@ def broken(x: cute.Tensor, out: cute.Tensor, stream):
     out[0] = x.no_such_thing()
 
 
+STRIDES = []
+
+
+@cute.jit
+def told(x: cute.Tensor, out: cute.Tensor, stream):
+    STRIDES.append(tuple(x.stride))
+    scale(x, out, 2.0).launch(grid=[1, 1, 1], block=[128, 1, 1], stream=stream)
+
+
 @pytest.fixture(autouse=True)
 def ninety(monkeypatch):
     """Pretend that all GPUs have compute capability 9.0."""
@@ -62,6 +71,14 @@ def test_the_library_is_one_of_tvm_ffi_and_checks_its_arguments():
     assert again is content  # compiled once
     other, _ = compiler.library("here", launch, arguments, [X[:8], X[:8], None], "9.0")
     assert other != content
+
+
+def test_arrays_are_in_rows():
+    arguments = [Argument("x", "input"), Argument("out", "output")]
+    STRIDES.clear()
+    compiler.library("here", told, arguments, [jnp.ones((3, 5, 7)), jnp.ones((3, 5, 7))], "9.0")
+    assert STRIDES
+    assert set(STRIDES) == {(35, 7, 1)}
 
 
 def test_exported_programs_contain_the_library():

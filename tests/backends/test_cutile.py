@@ -56,18 +56,22 @@ def ninety(monkeypatch):
         pytest.skip(why)
 
 
-def plan_of(kernel, outs, *operands, grid=4, numbers=None, **options):
-    """Return the plan of a call, without a run."""
+def called(kernel, outs, *operands, grid=4, numbers=None, **options):
+    """Return the plan of a call, without a run, and which outputs have the memory of inputs."""
     seen = []
 
-    def catch(target, *_, **__):
-        seen.append(target.plan)
+    def catch(target, operands, avals, aliases):
+        seen.append((target.plan, dict(aliases)))
         return list(outs if isinstance(outs, (list, tuple)) else [outs])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "native_call", catch)
         brainevent.cutile_kernel(kernel, outs, grid=grid, **options)(*operands, **(numbers or {}))
     return seen[0]
+
+
+def plan_of(*args, **options):
+    return called(*args, **options)[0]
 
 
 NUMBERS = {"factor": 0.5, "shift": 3, "tile": 256}
@@ -108,8 +112,9 @@ def test_what_is_assumed_of_addresses_holds_for_elements_of_a_batch(shape, dtype
 
 
 def test_a_parameter_that_is_input_and_output():
-    plan = plan_of(halve, X, X, inout={"x": 0}, numbers={"tile": 256})
+    plan, aliases = called(halve, X, X, inout={"x": 0}, numbers={"tile": 256})
     assert [(slot.parameter, slot.buffer) for slot in plan.launches[0].slots] == [(0, 1)]
+    assert aliases == {0: 0}  # it starts as the input
     with pytest.raises(KernelArgumentError, match="inout names 'y'; the parameters are: x, tile"):
         brainevent.cutile_kernel(halve, X, grid=1, inout={"y": 0})
     zeroed = plan_of(scale, X, X, numbers=NUMBERS, zeroed=True)

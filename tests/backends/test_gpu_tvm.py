@@ -3,14 +3,10 @@
 
 import subprocess
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
-from jax import export
+from scaling_kernels import check_every_promise, check_runs_batches_and_graphs
 
-import brainevent
-from brainevent import XLACustomKernel, tvm_kernel
+from brainevent import tvm_kernel
 from brainevent.ffi.devices import cuda_capabilities
 from brainevent.toolchain.find import find_cuda_toolkit
 
@@ -38,7 +34,6 @@ extern "C" __attribute__((visibility("default"))) int __tvm_ffi_scale(
 }
 """
 ARGUMENTS = {"x": "input", "factor": "float32", "out": "output"}
-X = jnp.arange(1000, dtype=jnp.float32)
 
 
 @pytest.fixture(scope="module")
@@ -53,32 +48,14 @@ def library(tmp_path_factory):
     return folder / "k.so"
 
 
-def test_runs_batches_and_graphs(library):
-    scale = tvm_kernel(library, X, name="scale", arguments=ARGUMENTS)
-    np.testing.assert_array_equal(scale(X, factor=0.5), 0.5 * X)
-    rows = X * jnp.arange(3.0)[:, None]
-    np.testing.assert_array_equal(jax.jit(jax.vmap(lambda x: scale(x, factor=0.5)))(rows), 0.5 * rows)
-
-    @jax.jit
-    def chain(x):
-        for _ in range(50):
-            x = scale(x, factor=1.0) + 1
-        return x
-
-    for _ in range(3):  # XLA records a graph, and runs it again
-        np.testing.assert_array_equal(chain(X), X + 50)
-    program = export.export(jax.jit(lambda x: scale(x, factor=2.0)), disabled_checks=brainevent.export_checks())(X)
-    np.testing.assert_array_equal(export.deserialize(program.serialize()).call(X), 2 * X)
+@pytest.fixture(scope="module")
+def scaled(library):
+    return lambda x, factor: tvm_kernel(library, x, name="scale", arguments=ARGUMENTS)(x, factor=factor)
 
 
-def test_every_promise(library):
-    op = XLACustomKernel("scaled_by_tvm_on_a_gpu")
-    op.def_reference(lambda x, *, factor: factor * x)
+def test_runs_batches_and_graphs(scaled):
+    check_runs_batches_and_graphs(scaled)
 
-    def generator(*, outs, factor):
-        scale = tvm_kernel(library, outs, name="scale", arguments=ARGUMENTS)
-        return lambda x: scale(x, factor=factor)
 
-    op.def_tvm_kernel("gpu", generator)
-    report = brainevent.check(op, X, factor=0.5, outs=X)
-    assert report.ok, str(report)
+def test_every_promise(scaled):
+    check_every_promise("tvm", scaled)

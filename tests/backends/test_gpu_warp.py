@@ -129,6 +129,7 @@ def test_threads_and_devices():
 
 
 def test_one_function_runs_on_the_cpu_and_on_the_gpu():
+    wk.need_compiler_for_cpus()
     call = jax.jit(added)
     x, y = (jax.device_put(x, jax.devices("cpu")[0]) for x in (X, Y))
     assert call(x, y).devices() == {jax.devices("cpu")[0]}
@@ -136,6 +137,7 @@ def test_one_function_runs_on_the_cpu_and_on_the_gpu():
 
 
 def test_an_exported_program_carries_its_binaries(tmp_path):
+    wk.need_compiler_for_cpus()
     checks = brainevent.export_checks()
     program = jax.export.export(jax.jit(added), platforms=["cpu", "cuda"], disabled_checks=checks)(X, Y)
     (tmp_path / "program").write_bytes(program.serialize())

@@ -108,4 +108,13 @@ def test_a_package_that_is_installed_in_part(tmp_path, monkeypatch):
         "the package 'half-a-language' is installed without its module 'half_a_language.kernels', in part; "
         "run: pip install it"
     )
+    (tmp_path / "half_a_language" / "_parts" / "__init__.py").touch()
     assert languages.no_package("half_a_language._parts", "it", "half-a-language") is None
+
+
+def test_a_folder_of_the_program_is_not_a_package(tmp_path, monkeypatch):
+    (tmp_path / "a_language_of_nobody").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert languages.no_package("a_language_of_nobody", "it") == (
+        "the package 'a_language_of_nobody' is not installed; run: it"
+    )

@@ -2,6 +2,7 @@
 """Kernels of numba-cuda-mlir, compiled here to PTX without a GPU: their parameters, plans, and what is refused."""
 
 import importlib
+import re
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import brainevent
-from brainevent import KernelArgumentError, KernelCompilationError, doctor
+from brainevent import KernelArgumentError, KernelCompilationError, KernelNotAvailableError, doctor
+from brainevent.backends.numba_cuda import chosen
 from brainevent.ffi.launch.code import read
 
 mlir = pytest.importorskip("numba_cuda_mlir")
@@ -18,6 +20,7 @@ kernels = pytest.importorskip("brainevent.backends.numba_cuda.kernel", reason="n
 native = importlib.import_module("brainevent.backends.numba_cuda.native")
 
 X = jnp.arange(12.0).reshape(3, 4)
+ITS = "its kernels (@numba_cuda_mlir.cuda.jit) are compiled by it, on GPUs alone"
 
 
 @cuda.jit
@@ -49,7 +52,7 @@ def launch_of(kernel, out, *operands, **options):
 
     def catch(target, *_):
         seen.append(target.plan.launches[0])
-        return [out]
+        return jax.tree.leaves(out)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "native_call", catch)
@@ -127,12 +130,67 @@ def test_the_oldest_gpu_here_decides(monkeypatch):
     assert read("here", launch_of(scale, X, X, X[0], launch_dims=1).binary)[0].capability == (8, 0)
 
 
-def test_doctor_says_which_is_used():
-    sections = {
-        section.title: {line.label: line.text for line in section.lines} for section in doctor.report().sections
-    }
-    assert "are compiled by it, on GPUs alone" in sections["Emulation on the CPU"]["numba_cuda_mlir"]
-    assert sections["Versions"]["numba-cuda-mlir"] == mlir.__version__
+KERNELS = """
+import math
+import numpy as np
+from {package} import cuda
+from {package}.cuda import grid, libdevice
+{types}
+
+@cuda.jit(device=True)
+def shrunk(x):
+    return math.sqrt(libdevice.saturatef(x))
+
+def made(factor):
+    @cuda.jit(fastmath=True, launch_bounds=64)
+    def smoothed(x, count, out):
+        near, i = cuda.shared.array(64, numba.float32), grid(1)
+        near[cuda.threadIdx.x] = x[i]
+        cuda.syncthreads()
+        first = cuda.local.array(1, float32)
+        first[0] = factor * near[0]
+        out[i] = first[0] + shrunk(near[1])
+        cuda.atomic.add(count, 0, numba.int32(i))
+    return smoothed
+
+kernel = made(np.float32(0.5))
+"""
+OLD = {"package": "numba", "types": "import numba\nfrom numba import float32"}
+NEW = {"package": "numba_cuda_mlir", "types": "from numba_cuda_mlir import types as numba\nfloat32 = numba.float32"}
+
+
+def test_kernels_of_numba_cuda_become_the_same_code(monkeypatch):
+    def launched(names):
+        outs = [jax.ShapeDtypeStruct((1,), jnp.int32), X[0]]
+        return launch_of(names["kernel"], outs, X[0], launch_dims=4)
+
+    old, new = ({"__name__": "kernels"} for _ in range(2))
+    exec(KERNELS.format(**OLD), old)
+    exec(KERNELS.format(**NEW), new)
+    monkeypatch.setenv("BRAINEVENT_NUMBA_CUDA", "numba-cuda-mlir")
+    its = launched(new)
+    assert launched(old) == its
+    assert re.search(rb"\.shared \.align 8 \.b8 be_\d+\[256\];", its.binary)  # a name without its counter
+    assert (old["cuda"].__name__, old["numba"].__name__) == ("numba.cuda", "numba")  # the program's names stay
+
+
+def test_which_of_the_two_compiles(monkeypatch):
+    def of_doctor():
+        lines = [line for section in doctor.report().sections for line in section.lines]
+        return {line.label: line.text for line in lines if line.label in ("numba_cuda_mlir", "numba.cuda")}
+
+    assert (chosen.compiles_all(), chosen.why_not()) == (False, None)
+    assert of_doctor() == {"numba_cuda_mlir": f"{ITS}; those of @numba.cuda.jit by numba-cuda"}
+    monkeypatch.setattr(chosen, "_is_there", lambda package: package == "numba_cuda_mlir")
+    assert chosen.compiles_all()  # it is alone
+    assert of_doctor() == {"numba_cuda_mlir": f"{ITS}; those of @numba.cuda.jit too"}
+    monkeypatch.setenv("BRAINEVENT_NUMBA_CUDA", "numba-cuda")
+    assert not chosen.compiles_all()
+    monkeypatch.setenv("BRAINEVENT_NUMBA_CUDA", "mlir")
+    why = "$BRAINEVENT_NUMBA_CUDA is 'mlir'; set it to 'numba-cuda' or 'numba-cuda-mlir', or unset it"
+    assert of_doctor()["numba.cuda"] == why
+    with pytest.raises(KernelNotAvailableError, match=re.escape(why)):
+        chosen.compiles_all()
 
 
 @pytest.mark.gpu

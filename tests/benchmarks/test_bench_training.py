@@ -9,7 +9,8 @@ from benchmarks import training
 from benchmarks.options import Options
 from benchmarks.probes import training as probe
 from benchmarks.probes import training_peers
-from benchmarks.row import Absent, Row
+from benchmarks.process import ProbeError
+from benchmarks.row import Absent, Failed, Row
 
 LOOP, SPYX = "a scan by hand, unrolled 1", "spyx 1.0.0"
 
@@ -53,6 +54,26 @@ def test_reasons_name_what_is_missing(monkeypatch, missing, why):
 
     monkeypatch.setattr(probe, "loss_of", loss_of)
     assert probe._peers(["spyx"], 8) == ({}, {"spyx": why})
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_pytorch_has_a_process_of_its_own_on_a_gpu(monkeypatch, here):
+    def run(name, arguments, platform):
+        ways = {"torch 2.12": [9e-3]} if name == "training_torch" else {"backend cuda": [1e-3], LOOP: [4e-3]}
+        if "torch 2.12" in ways and not here:
+            raise ProbeError("no memory")
+        assert (platform, "peers" in arguments) == (("cpu", False) if "torch 2.12" in ways else ("gpu", True))
+        absent = {"spikingjelly": "it cannot be imported"} if "torch 2.12" in ways else {}
+        return {"seconds": ways, "bytes": {way: [2**20] for way in ways}, "absent": absent}
+
+    monkeypatch.setattr(training, "run_probe", run)
+    found = list(training.measure_gpu_rows(Options(quick=True)))
+    of_torch = [row for row in found if isinstance(row, Row) and row.name.endswith("torch 2.12")]
+    assert [(row.bar, row.ratio.median) for row in of_torch] == [(None, 2.25), (None, 1)] * 6 * here
+    assert len([row for row in found if isinstance(row, Row) and row.bar]) == 12
+    failed = [one for one in found if isinstance(one, Failed)]
+    assert [one.what.endswith("torch and spikingjelly") for one in failed] == [True] * 6 * (not here)
+    assert [one for one in found if isinstance(one, Absent)] == [Absent("spikingjelly", "it cannot be imported")] * here
 
 
 def test_spyx_is_not_imported_unless_it_is_measured(monkeypatch):

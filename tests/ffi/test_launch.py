@@ -171,6 +171,15 @@ def test_shared_memory_that_was_allowed_stays_allowed(pretend):
     assert pretend.calls[2] == 2
 
 
+def test_ptx_of_a_newer_toolkit_is_loaded_in_the_version_of_the_driver(pretend):
+    its = driver.driver()
+    assert its.kernel(b".version 9.5\n// " + pretend.binary, "tell", 0) != 0
+    assert its.kernel(b".version 9.5 /* eager */\n// " + pretend.binary, "tell", 0) != 0
+    assert its.kernel(b".version 8.4\n// " + pretend.binary, "tell", 0) != 0  # an older one as it is
+    versions = {11080: "7.8", 12040: "8.4", 12050: "8.5", 12060: "8.5", 12090: "8.8", 13000: "9.0", 13020: "9.2"}
+    assert {cuda: driver.ptx_version(cuda) for cuda in versions} == versions
+
+
 def test_a_device_that_refuses_shared_memory_does_not_stop_the_others(pretend):
     pretend.limits[:] = [64 * 1024, 227 * 1024]  # of the two devices, the second of which launches
     for shared in (101 * 1024, 61 * 1024):

@@ -16,6 +16,10 @@ ENVIRONMENT = {"JAX_PLATFORMS": "cuda,cpu"}
 def test_every_block_prints_what_the_page_shows(page):
     for package in PACKAGES.get(page, []):
         pytest.importorskip(package, reason=f"the page needs {package}")
+    if page == "warp.md":
+        from warp_kernels import need_compiler_for_cpus
+
+        need_compiler_for_cpus()
     source = """
         import pathlib, sys
         from docs.blocks import blocks, failures

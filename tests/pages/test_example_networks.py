@@ -509,6 +509,28 @@ def test_the_table_of_several_gpus_is_what_was_measured():
     assert [[float(cell) for cell in row] for row in shown] == [[row["us"][gpus] for gpus in "124"] for row in rows]
 
 
+def test_tables_of_several_hosts_are_what_was_measured_and_predicted():
+    networks = pytest.importorskip("docs.networks")
+    page = (networks.HERE / "several-hosts.md").read_text().split("### On GPUs")[1]
+    found = json.loads(networks.HOSTS.read_text())
+    predicted = found["predicted, not measured"]
+    shown = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if re.match(r"\| [\d.]+ ", line)
+    ]
+    for one, cells in zip(found["measured on one machine"], shown, strict=False):
+        assert cells[0].startswith(str(one["processes"]))
+        times = {run["delay"]: run["step_us"] for run in one["run"] if run["neurons"] == predicted["neurons"]}
+        for delay, cell in zip((1, 5, 15, 50), cells[1:], strict=True):
+            assert cell == "" or float(cell) == pytest.approx(times[delay], rel=0.005)
+    for cells in shown[len(found["measured on one machine"]) :]:
+        neurons, delay = float(cells[0].split()[0]) * 1e6, int(cells[1])
+        rows = {row["gpus"]: row for row in predicted["steps"]
+                if row["delay"] == delay and row["scale"] * predicted["neurons"] == pytest.approx(neurons)}  # fmt: skip
+        for gpus, cell in zip((1, 2, 8, 64, 1024), cells[2:], strict=True):
+            of = [rows[gpus][key] for key in ("ring_us", "tree_us")]
+            assert [float(number) for number in cell.split(",")] == pytest.approx(of[: 1 + cell.count(",")], rel=0.005)
+
+
 # ---- digits
 
 

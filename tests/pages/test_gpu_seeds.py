@@ -25,3 +25,10 @@ def test_a_program_of_numba_cuda_runs_with_its_successor(tmp_path):
     good, said = complete("002_numba_cuda", tmp_path, timeout=550, changed=imports, **ENVIRONMENT)
     assert good, said
     assert "MLIRDispatcher" in said
+
+
+def test_a_program_of_numba_cuda_runs_unchanged_with_its_successor(tmp_path):
+    pytest.importorskip("numba_cuda_mlir")
+    environment = {**ENVIRONMENT, "BRAINEVENT_NUMBA_CUDA": "numba-cuda-mlir"}
+    good, said = complete("002_numba_cuda", tmp_path, timeout=550, **environment)
+    assert good, said

@@ -6,6 +6,7 @@ A *table* is an array of words of 64 bits, of which native code is given the add
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from llvmlite import ir
@@ -15,8 +16,8 @@ from numba.extending import intrinsic
 from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
-    "acquire", "add_to", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread", "prefetch",
-    "put", "release", "start_thread", "unknown", "word", "yield_thread",
+    "acquire", "add_to", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread",
+    "large_pages", "prefetch", "put", "release", "start_thread", "unknown", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -177,6 +178,23 @@ def yield_thread(typing_context: Any) -> Any:
 def _address(context: Any, builder: ir.IRBuilder, array_type: Any, array: Any, index: Any) -> ir.Value:
     """Return the address of an element of a row-major array of one axis."""
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+
+
+_MADV_HUGEPAGE = 14  # of Linux
+
+
+@intrinsic
+def large_pages(typing_context: Any, begin: Any, nbytes: Any) -> Any:
+    """Ask the system for large pages of memory that begins at a page, if it has any; nothing else changes."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        if sys.platform == "linux":
+            kind = ir.FunctionType(_I32, [_BYTE, _I64, _I32])
+            function = cgutils.get_or_insert_function(builder.module, kind, "madvise")
+            builder.call(function, [builder.inttoptr(args[0], _BYTE), args[1], _I32(_MADV_HUGEPAGE)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
 
 
 @intrinsic

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 from ...languages import Language, no_device, no_package, where_compiled
+from . import chosen
 from .emulation import SIMULATE, is_simulated, simulate
 
 __all__ = ["LANGUAGES"]
@@ -29,14 +30,16 @@ def _why_no_simulator() -> str | None:
 
 def _notes() -> Iterator[tuple[str, str]]:
     if no_package("numba_cuda_mlir", "") is None:
-        both = no_package("numba_cuda", "") is None
+        others = "too" if chosen.why_not() is None and chosen.compiles_all() else "by numba-cuda"
         yield (
             "numba_cuda_mlir",
             (
-                "its kernels (@numba_cuda_mlir.cuda.jit) are compiled by it, on GPUs alone"
-                + (", those of @numba.cuda.jit by numba-cuda" if both else "; numba-cuda is not installed")
+                "its kernels (@numba_cuda_mlir.cuda.jit) are compiled by it, on GPUs alone; "
+                f"those of @numba.cuda.jit {others}"
             ),
         )
+    if (why := chosen.why_not()) is not None:
+        yield "numba.cuda", why
     if is_simulated() or os.environ.get(SIMULATE) == "1":
         yield "numba.cuda", "Numba's simulator in this process: Numba-CUDA kernels run on CPUs, and on no GPU"
 

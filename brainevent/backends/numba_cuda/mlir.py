@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of numba-cuda-mlir, NVIDIA's successor of Numba-CUDA: their types, PTX, and parameters."""
+"""Kernels that numba-cuda-mlir compiles, NVIDIA's successor of Numba-CUDA: their types, PTX, and parameters."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from ...errors import KernelArgumentError
 from ...ffi.launch import Slot
+from . import chosen
 
-__all__ = ["NAME", "dispatcher", "is_kernel", "parameters_of", "ptx", "type_of"]
+__all__ = ["NAME", "compiles", "dispatcher", "is_kernel", "parameters_of", "ptx", "type_of"]
 
 NAME = "numba_cuda_mlir"
 
@@ -22,6 +23,11 @@ def is_kernel(kernel: Any) -> bool:
     """Return whether a kernel is one of numba-cuda-mlir, without importing that."""
     module = sys.modules.get(f"{NAME}.descriptor")
     return module is not None and isinstance(kernel, module.MLIRDispatcher)
+
+
+def compiles(kernel: Any) -> bool:
+    """Return whether numba-cuda-mlir compiles a kernel: its own, and if chosen for them, those of `numba.cuda`."""
+    return is_kernel(kernel) or chosen.compiles_all()
 
 
 def dispatcher() -> tuple[Any, Any] | None:
@@ -54,7 +60,12 @@ def _number(where: str, argument: Any) -> np.generic:
 def ptx(kernel: Any, signature: Sequence[Any], capability: tuple[int, int], options: Mapping[str, Any]) -> str:
     """Compile a kernel to PTX."""
     cuda = importlib.import_module(f"{NAME}.cuda")
-    text, _ = cuda.compile_ptx(kernel.py_func, tuple(signature), cc=capability, **options)
+    function = kernel.py_func
+    if not is_kernel(kernel):  # one of numba.cuda, whose flags may be numbers
+        function = importlib.import_module(".successor", package=__package__).translated_function(function)
+        flags = {name: bool(value) for name, value in options.items() if name != "launch_bounds"}
+        options = {**options, **flags}
+    text, _ = cuda.compile_ptx(function, tuple(signature), cc=capability, **options)
     return text if isinstance(text, str) else text.decode()
 
 

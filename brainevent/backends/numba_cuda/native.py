@@ -30,7 +30,7 @@ __all__ = ["KERNEL", "function_target", "kernel_target"]
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _HEAD = re.compile(r"\.entry\s+[\w$]+\s*\([^)]*\)")
-_MANGLED = re.compile(r"\b_ZN[\w$]+")
+_MANGLED = re.compile(r"\b(?:_ZN[\w$]+|static_shared_memory_\d+)")
 _PASSED_ON = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
 _codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
@@ -48,7 +48,7 @@ class Code:
 
 def compiled(where: str, kernel: CUDADispatcher, arguments: Sequence[Any]) -> Code:
     """Compile a kernel for arguments of these types, unless that was done."""
-    type_of = mlir.type_of if mlir.is_kernel(kernel) else _type_of
+    type_of = mlir.type_of if mlir.compiles(kernel) else _type_of
     signature, capability = tuple(type_of(where, argument) for argument in arguments), _capability()
     with _lock:
         known = _codes.setdefault(kernel, {})
@@ -91,7 +91,7 @@ def _compile(where: str, kernel: CUDADispatcher, signature: tuple[Any, ...], cap
     major, minor = (int(number) for number in re.findall(r"\d+", capability)[:2])
     passed = {key: options[key] for key in _PASSED_ON if options.get(key) is not None}
     try:
-        if mlir.is_kernel(kernel):
+        if mlir.compiles(kernel):
             ptx = mlir.ptx(kernel, signature, (major, minor), passed)
         else:
             ptx, _ = cuda.compile_ptx(kernel.py_func, signature, cc=(major, minor), **passed)
@@ -208,7 +208,7 @@ def _plan(
 
 def _launch(where: str, kernel: CUDADispatcher, configuration: Configuration, arguments: Sequence[Any]) -> Launch:
     code = compiled(where, kernel, arguments)
-    parameters, slots = mlir.parameters_of(where, arguments) if mlir.is_kernel(kernel) else parameters_of(arguments)
+    parameters, slots = mlir.parameters_of(where, arguments) if mlir.compiles(kernel) else parameters_of(arguments)
     _check_layout(where, code, parameters)
     launch = Launch(
         binary=code.binary,

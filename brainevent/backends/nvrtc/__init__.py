@@ -11,7 +11,7 @@ _INSTALL = "pip install 'cuda-bindings[all]'"
 
 
 def _why_missing() -> str | None:
-    return no_package("cuda", _INSTALL) or no_package("cuda.bindings", _INSTALL) or no_device("gpu")
+    return no_package("cuda.bindings", _INSTALL, "cuda-bindings") or no_device("gpu")
 
 
 LANGUAGES = (

@@ -121,6 +121,11 @@ class JITCMatrix(DataRepresentation):
         return self.data if isinstance(self.data, tuple) else (self.data,)
 
     @property
+    def tables(self) -> jax.Array:
+        """The tables that operators of drawn matrices take after `drawn`; all matrices have the same."""
+        return tables()
+
+    @property
     def prob(self) -> jax.Array:
         """The probability of each element, float32."""
         return jax.lax.bitcast_convert_type(self.drawn[7], jnp.float32)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 import threading
 from typing import Any
 
 from ...errors import CUDANotInstalledError, KernelLoadError
 
-__all__ = ["Driver", "driver"]
+__all__ = ["Driver", "driver", "ptx_version"]
 
 Cluster = tuple[int, int, int]
 
@@ -20,6 +21,8 @@ _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _CLUSTER_WIDTH = 11  # CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; height and depth follow
 _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 _PORTABLE = 8  # blocks of a cluster
+_UNSUPPORTED_PTX_VERSION = 222  # CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+_PTX_VERSION = re.compile(rb"^(\s*\.version\s+)\d+\.\d+", re.MULTILINE)
 
 
 class _Configuration(ctypes.Structure):
@@ -85,18 +88,31 @@ class Driver:
         return count.value
 
     def _load(self, binary: bytes, entry: str, cluster: Cluster) -> ctypes.c_void_p:
-        library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
-        nothing: Any = None
-        status = self._library.cuLibraryLoadData(
-            ctypes.byref(library), binary, nothing, nothing, 0, nothing, nothing, 0
-        )
-        self._check(f"loading the kernel {entry!r}", status)
-        status = self._library.cuLibraryGetKernel(ctypes.byref(kernel), library, entry.encode())
-        self._check(f"finding the kernel {entry!r}", status)
+        what, status, kernel = self._found(binary, entry)
+        if status == _UNSUPPORTED_PTX_VERSION:  # as of a newer toolkit, which often uses nothing new in it
+            what, status, kernel = self._found(self._in_its_version(binary), entry)
+        self._check(f"{what} the kernel {entry!r}", status)
         if any(cluster):
             self._set_cluster(kernel, entry, cluster)
         self._allow_cluster(kernel, entry)
         return kernel
+
+    def _found(self, binary: bytes, entry: str) -> tuple[str, int, ctypes.c_void_p]:
+        """Return the step that was done last, its status, and the kernel; PTX may be compiled in either step."""
+        library, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+        nothing: Any = None
+        status: int = self._library.cuLibraryLoadData(
+            ctypes.byref(library), binary, nothing, nothing, 0, nothing, nothing, 0
+        )
+        if status != 0:
+            return "loading", status, kernel
+        return "finding", self._library.cuLibraryGetKernel(ctypes.byref(kernel), library, entry.encode()), kernel
+
+    def _in_its_version(self, ptx: bytes) -> bytes:
+        """Return PTX in the version of this driver, which then rejects what it does not know."""
+        version = ctypes.c_int()
+        self._check("asking for the driver's version", self._library.cuDriverGetVersion(ctypes.byref(version)))
+        return _PTX_VERSION.sub(lambda match: match[1] + ptx_version(version.value).encode(), ptx, count=1)
 
     def _set_cluster(self, kernel: ctypes.c_void_p, entry: str, cluster: Cluster) -> None:
         """Let a kernel run in clusters, on every device that has them."""
@@ -140,6 +156,13 @@ class Driver:
             raise KernelLoadError(
                 f"{what}: {self.error_name(status)}; the driver may be older than the kernel's compiler: update it"
             )
+
+
+def ptx_version(cuda: int) -> str:
+    """Return the newest version of PTX that the driver of a CUDA version takes: "9.1" for 13010."""
+    major, minor = cuda // 1000, cuda % 1000 // 10
+    skipped = major == 12 and minor > 5  # CUDA 12.5 and 12.6 share one
+    return f"{major - 4}.{minor - skipped}"
 
 
 @functools.cache

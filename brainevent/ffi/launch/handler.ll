@@ -132,9 +132,31 @@ end:
   ret i64 %wide
 }
 
+; Wait for a launch that is a part of a loop, and look for Ctrl-C. Return CUDA's error, 0, or $STOPPED.
+define internal i64 @wait(ptr %plan, ptr %memory, ptr %pulse, i64 %done, i64 %steps) {
+entry:
+  %function = call ptr @follow(ptr %plan, i64 $WAIT)
+  %stream = call i64 @get(ptr %memory, i64 $STREAM)
+  %code = call i32 %function(i64 %stream)
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %fail, label %look
+fail:
+  %wide = zext i32 %code to i64
+  ret i64 %wide
+look:
+  %beat = call ptr @follow(ptr %plan, i64 $PULSE)
+  %next = call i64 %beat(ptr %pulse, i64 %done, i64 %steps)
+  %stops = icmp slt i64 %next, 0
+  %answer = select i1 %stops, i64 $STOPPED, i64 0
+  ret i64 %answer
+}
+
 ; Run the plan for one element of the batch.
 define internal i64 @run_element(ptr %frame, ptr %plan, ptr %memory) {
 entry:
+  %pulse = alloca [$PULSE_WORDS x i64]
+  store [$PULSE_WORDS x i64] zeroinitializer, ptr %pulse
+  %steps = call i64 @get(ptr %plan, i64 $STEPS)
   %first = getelementptr i8, ptr %plan, i64 $FIRST
   %zeroing = call i64 @zero(ptr %plan, ptr %first, ptr %memory)
   %not_zeroed = icmp ne i64 %zeroing, 0
@@ -144,10 +166,15 @@ start:
   %pairs = shl i64 %n_zeroed, 4
   %launches = getelementptr i8, ptr %first, i64 %pairs
   %n = call i64 @get(ptr %plan, i64 $N_LAUNCHES)
+  %is_loop = icmp ne i64 %steps, 0
+  br i1 %is_loop, label %begin, label %each
+begin:
+  %beat = call ptr @follow(ptr %plan, i64 $PULSE)
+  %first_pulse = call i64 %beat(ptr %pulse, i64 0, i64 %steps)
   br label %each
 each:
-  %k = phi i64 [ 0, %start ], [ %k_next, %launched ]
-  %at = phi ptr [ %launches, %start ], [ %next, %launched ]
+  %k = phi i64 [ 0, %start ], [ 0, %begin ], [ %k_next, %launched ]
+  %at = phi ptr [ %launches, %start ], [ %launches, %begin ], [ %next, %launched ]
   %more = icmp ult i64 %k, %n
   br i1 %more, label %prepare, label %end
 prepare:
@@ -161,13 +188,24 @@ prepare:
 run:
   %code = call i64 @launch(ptr %plan, ptr %at, ptr %memory)
   %refused = icmp ne i64 %code, 0
-  br i1 %refused, label %fail, label %launched
+  br i1 %refused, label %fail, label %ran
+ran:
+  br i1 %is_loop, label %part, label %launched
+part:
+  %done = call i64 @get(ptr %at, i64 $DONE)
+  %waited = call i64 @wait(ptr %plan, ptr %memory, ptr %pulse, i64 %done, i64 %steps)
+  switch i64 %waited, label %fail [ i64 0, label %launched
+                                    i64 $STOPPED, label %stop ]
+stop:
+  %interrupted = call ptr @follow(ptr %plan, i64 $INTERRUPTED)
+  %stopped = call i64 %interrupted(ptr %frame)
+  ret i64 %stopped
 launched:
   %k_next = add i64 %k, 1
   br label %each
 fail:
-  %index = phi i64 [ $ZEROING, %entry ], [ %k, %prepare ], [ %k, %run ]
-  %reason = phi i64 [ %zeroing, %entry ], [ %slot_code, %prepare ], [ %code, %run ]
+  %index = phi i64 [ $ZEROING, %entry ], [ %k, %prepare ], [ %k, %run ], [ %k, %part ]
+  %reason = phi i64 [ %zeroing, %entry ], [ %slot_code, %prepare ], [ %code, %run ], [ %waited, %part ]
   %error = call i64 @report(ptr %frame, ptr %plan, i64 %index, i64 %reason)
   ret i64 %error
 end:

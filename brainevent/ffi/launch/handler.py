@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from .. import pulse
 from ..elements import HEAD, OWN, compile_handler
 from .plan import MAX_PARAMETER_BYTES, MAX_PARAMETERS, ZEROING
 
@@ -13,8 +14,11 @@ __all__ = ["handler_address"]
 
 # The words of a plan behind those of every handler (see `target.load`), and of a launch behind its kernel, grid, block
 # and shared memory.
-_PLAN = ("LAUNCH_KERNEL", "LAUNCH_TOGETHER", "MEMSET", "N_ZEROED", "N_LAUNCHES", "FIRST")
-_LAUNCH = {"TOGETHER": 64, "N_WORDS": 72, "N_PARAMETERS": 80, "N_SLOTS": 88, "WORDS": 96}
+_PLAN = (
+    *("LAUNCH_KERNEL", "LAUNCH_TOGETHER", "MEMSET", "WAIT", "PULSE", "INTERRUPTED", "STEPS"),
+    *("N_ZEROED", "N_LAUNCHES", "FIRST"),
+)
+_LAUNCH = {"TOGETHER": 64, "DONE": 72, "N_WORDS": 80, "N_PARAMETERS": 88, "N_SLOTS": 96, "WORDS": 104}
 _ADDRESSES = OWN + MAX_PARAMETER_BYTES + 4 + 16 * MAX_PARAMETERS  # parameters are aligned, which takes some bytes more
 
 
@@ -28,5 +32,7 @@ def handler_address() -> int:
         "PARAMETERS": OWN,
         "ADDRESSES": _ADDRESSES,
         "ZEROING": ZEROING,
+        "STOPPED": -1 << 40,  # no error of CUDA, and no slot
+        "PULSE_WORDS": pulse.WORDS,
     }
     return compile_handler(Path(__file__).with_suffix(".ll"), words, _ADDRESSES + 8 * MAX_PARAMETERS)

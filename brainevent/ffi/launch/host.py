@@ -27,6 +27,9 @@ define i32 @cuMemsetD8Async(ptr %at, i8 %value, i64 %size, ptr %stream) {
   call void @llvm.memset.p0.i64(ptr %at, i8 %value, i64 %size, i1 false)
   ret i32 0
 }
+define i32 @cuStreamSynchronize(ptr %stream) {
+  ret i32 0
+}
 define i32 @cuLaunchKernel(ptr %kernel, i32 %0, i32 %1, i32 %2, i32 %3, i32 %4, i32 %5, i32 %6, ptr %stream,
                            ptr %parameters, ptr %extra) {
   %code = call i32 %kernel(ptr %parameters)
@@ -116,7 +119,7 @@ class Host:
         self._loaded: dict[tuple[bytes, str], Any] = {}
         self._numbers = itertools.count()  # a library's name is used up even where linking it fails
         builder = llvm.JITLibraryBuilder().add_ir(_DRIVER)
-        for name in ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuMemsetD8Async"):
+        for name in ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuMemsetD8Async", "cuStreamSynchronize"):
             builder.export_symbol(name)
         self._driver = builder.link(self._jit, "driver")
 

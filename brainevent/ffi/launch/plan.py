@@ -48,6 +48,7 @@ class Launch:
     shared: int = 0  # bytes of dynamic shared memory
     together: bool = False  # a cooperative launch: all blocks run at the same time, or none does
     cluster: Dim3 = (0, 0, 0)  # blocks of a cluster; zeros: as the kernel was compiled
+    done: int = 0  # steps of a loop that are done after it
 
     def __str__(self) -> str:
         how = ", together" if self.together else ""
@@ -57,7 +58,10 @@ class Launch:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """Launches in their order, after the results `zeroed` (counted as buffers, with their bytes) are set to zero."""
+    """Launches in their order, after the results `zeroed` (counted as buffers, with their bytes) are set to zero.
+
+    If they are the parts of a loop of some `steps`, each waits for the one before it, unless Ctrl-C ends the loop.
+    """
 
     title: str
     buffers: int  # operands and results
@@ -65,6 +69,7 @@ class LaunchPlan:
     zeroed: tuple[tuple[int, int], ...] = ()
     in_graphs: bool = True
     host: bool = False  # whether its kernels run on the CPU
+    steps: int = 0
 
     def __post_init__(self) -> None:
         if self.buffers > MAX_BUFFERS:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import frame, last_words
+from .. import frame, last_words, pulse
 from ..callbacks import native_address
 from ..elements import OTHER_ARRAYS
 from ..portable import GRAPH_TARGET, PAYLOAD, TARGET, pack
@@ -75,6 +75,7 @@ def _packed(plan: LaunchPlan, streams: bool) -> np.ndarray:
         "host": plan.host,
         "buffers": plan.buffers,
         "zeroed": plan.zeroed,
+        "steps": plan.steps,
         "launches": launches,
         "sizes": [len(b) for b in binaries],
     }
@@ -96,11 +97,13 @@ def _unpacked(header: dict[str, Any], code: bytes) -> LaunchPlan:
             shared=row["shared"],
             together=row.get("together", False),  # programs that were exported before it existed
             cluster=tuple(row.get("cluster", (0, 0, 0))),
+            done=row.get("done", 0),
         )
         for row in header["launches"]
     )
     zeroed = tuple((b, n) for b, n in header["zeroed"])
-    return LaunchPlan(header["title"], header["buffers"], launches, zeroed, host=header["host"])
+    steps = header.get("steps", 0)
+    return LaunchPlan(header["title"], header["buffers"], launches, zeroed, host=header["host"], steps=steps)
 
 
 def _driver(plan: LaunchPlan) -> Any:
@@ -129,6 +132,8 @@ def loaded(plan: LaunchPlan, *, streams: bool) -> ctypes.Array[ctypes.c_int64]:
         its.address("cuLaunchKernel"),
         its.address("cuLaunchCooperativeKernel"),
         its.address("cuMemsetD8Async"),
+        *((its.address("cuStreamSynchronize"), *pulse.addresses()) if plan.steps else (0, 0, 0)),
+        plan.steps,
         len(plan.zeroed),
         len(plan.launches),
         *(word for pair in plan.zeroed for word in pair),
@@ -151,7 +156,8 @@ def _words(launch: Launch, kernel: int) -> list[int]:
     counts = [len(block) // 8, len(offsets), len(launch.slots)]
     data = np.frombuffer(block, np.int64).tolist()
     slots = [w for s in launch.slots for w in (offsets[s.parameter] + s.byte, s.buffer, s.shift, s.alignment - 1)]
-    return [kernel, *launch.grid, *launch.block, launch.shared, launch.together, *counts, *data, *offsets, *slots]
+    head = [kernel, *launch.grid, *launch.block, launch.shared, launch.together, launch.done]
+    return [*head, *counts, *data, *offsets, *slots]
 
 
 @functools.cache
