@@ -28,6 +28,8 @@ def _is_there(package: str) -> bool:
 
 
 sys.path[:0] = map(str, programs.ROOMS)  # tests import from those of other rooms
+if getattr(importlib.util.find_spec("nir"), "origin", None) is None:
+    sys.modules["nir"] = None  # type: ignore[assignment] # the folder tests/network/nir is not the package of that name
 
 # Files of docstrings that cannot be imported without a package that no extra for tests brings.
 _NEEDS = {

@@ -38,6 +38,7 @@ FOLDER = HERE / "_static" / "networks"
 NEST = HERE.parent / "tests" / "network" / "plasticity" / "reference" / "nest_hpc.json"
 CURVES = HERE.parent / "benchmarks" / "results" / "2026-11-26-training-curves.json"
 SEVERAL = CURVES.with_name("2026-11-27-nvidia-h200-several-gpus.json")
+HOSTS = CURVES.with_name("2026-11-27-nvidia-h200-hosts.json")
 WIDE = 6.0  # inches: on a phone, words must still be large enough
 
 
@@ -484,6 +485,40 @@ def scaling(name: str) -> Picture:
     return figure
 
 
+def hosts(name: str) -> Picture:
+    """Draw what is predicted for many GPUs, and what was measured on one and two, as committed with the benchmarks."""
+    theme, found = THEMES[name], json.loads(HOSTS.read_text(encoding="utf-8"))
+    predicted, measured = found["predicted, not measured"], found["measured on one machine"]
+    figure = figure_of(3.6, "A prediction: a step on many GPUs", theme)
+    delays = sorted({row["delay"] for row in predicted["steps"]})
+    scales = sorted({row["scale"] for row in predicted["steps"]})
+    for axes, scale in zip(figure.subplots(1, 2), scales, strict=True):
+        dress(axes, theme)
+        neurons = predicted["neurons"] * scale / 1e6
+        named(axes, f"{neurons:.2g} million neurons", theme)
+        for delay, colour in zip(delays, theme.colours, strict=False):
+            rows = [row for row in predicted["steps"] if (row["scale"], row["delay"]) == (scale, delay)]
+            gpus = [row["gpus"] for row in rows]
+            label = f"delay of {delay} step{'s'[: delay - 1]}"
+            axes.plot(gpus, [row["ring_us"] for row in rows], color=colour, linewidth=1.6, label=label)
+            axes.plot(gpus, [row["tree_us"] for row in rows], color=colour, linewidth=1.2, linestyle=DASHES[1])
+            shown = [
+                (one["processes"], run["step_us"])
+                for one in measured
+                for run in one["run"]
+                if run["neurons"] == neurons * 1e6 and (one["processes"] == 1 or run["delay"] == delay)
+            ]
+            if shown:
+                axes.scatter(*zip(*shown, strict=True), color=colour, s=18, zorder=3)
+        axes.set(xscale="log", yscale="log", xlabel="GPUs, in a process each")
+        axes.set_xticks([1, 8, 64, 1024], ["1", "8", "64", "1024"])
+        axes.minorticks_off()
+        if scale == 1:
+            axes.set_ylabel("microseconds a step")
+            axes.legend(frameon=False, labelcolor=theme.ink, fontsize=8, loc="upper left")
+    return figure
+
+
 def rhythms(name: str) -> Picture:
     """Draw the rates of the network on the page of delays, for each of its delays."""
     theme, rates = THEMES[name], page("delays")["rates"]
@@ -538,6 +573,7 @@ PICTURES: dict[str, Callable[[str], Picture]] = {
     "reward": late_reward,
     "hpc": power_law,
     "several-gpus": scaling,
+    "several-hosts": hosts,
     "decision": choice,
     "sheet": waves,
 }

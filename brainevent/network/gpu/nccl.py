@@ -106,6 +106,6 @@ class Communicator:
     def leave(self) -> None:
         """End what waits for others. NCCL refuses what networks that share this ask of it from now on."""
         handle, self._handle, self._last = self._handle, ctypes.c_void_p(), (0, 0, 0)
-        if handle:
+        if handle.value:
             with suppress(NetworkError):
                 self._do("ncclCommAbort", handle)
