@@ -10,12 +10,16 @@ declare i32 @sigaction(i32, ptr, ptr)
 declare i32 @isatty(i32)
 declare i32 @dprintf(i32, ptr, ...)
 declare i64 @pthread_self()
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
 declare ptr @memmem(ptr, i64, ptr, i64)
 declare i64 @llvm.umin.i64(i64, i64)
 declare i64 @llvm.umax.i64(i64, i64)
 
 @pressed = internal global i64 0 ; how often Ctrl-C was pressed
 @answered = internal global i64 0 ; how often, when Python last handled it at the request of a loop
+@asked = internal global i64 0 ; how often, when a thread was last started to ask Python
+@answer = internal global i64 0 ; twice that number, when Python last answered it, and one more if the loops are to end
 @before = internal global ptr null ; the signal handler that has it afterwards
 
 ; The signal handler: the one before it comes first, so that Python knows of the signal when a loop asks.
@@ -59,34 +63,83 @@ define internal i1 @is_main() {
   ret i1 %is_main
 }
 
-; Say whether Ctrl-C ends a loop. In the main thread, Python handles it, and what that raises remains set; in another
-; one it does if Python's own handler is there. When Python ends, it is not asked, as it may never give its lock.
-define internal i1 @is_ended(i64 %pressed) {
+define internal i1 @python_ends() {
+  %ends = load atomic i64, ptr inttoptr (i64 $ENDS to ptr) acquire, align 8
+  %is_late = icmp ne i64 %ends, 0
+  ret i1 %is_late
+}
+
+; Say whether Ctrl-C ends a loop in the main thread: Python handles it, and what that raises remains set.
+define internal i1 @ends_in_main(i64 %pressed) {
 entry:
-  %python_ends = load i64, ptr inttoptr (i64 $ENDS to ptr)
-  %is_late = icmp ne i64 %python_ends, 0
-  br i1 %is_late, label %late, label %ask
+  %is_late = call i1 @python_ends()
+  br i1 %is_late, label %late, label %handle
 late:
   ret i1 true
-ask:
+handle:
   %state = call i32 $PyGILState_Ensure()
-  %is_main = call i1 @is_main()
-  br i1 %is_main, label %in_main, label %elsewhere
-in_main:
   store atomic i64 %pressed, ptr @answered release, align 8
   %raised = call i32 $PyErr_CheckSignals()
+  call void $PyGILState_Release(i32 %state)
   %has_raised = icmp ne i32 %raised, 0
-  br label %answer
-elsewhere:
+  ret i1 %has_raised
+}
+
+; Say whether Ctrl-C ends the loops in other threads, as it does where Python's own handler is there: 1, 0, or -1 as long
+; as it is not known. No loop waits for Python's lock: the main thread may have it, and be waiting for the loop to end.
+define internal i64 @ends_elsewhere(i64 %pressed) {
+entry:
+  %thread = alloca i64
+  %is_late = call i1 @python_ends()
+  br i1 %is_late, label %late, label %look
+late:
+  ret i64 1
+look:
+  %answer = load atomic i64, ptr @answer acquire, align 8
+  %known = lshr i64 %answer, 1
+  %is_known = icmp uge i64 %known, %pressed
+  br i1 %is_known, label %known_now, label %ask
+known_now:
+  %ends = and i64 %answer, 1
+  ret i64 %ends
+ask:
+  %asked = load atomic i64, ptr @asked acquire, align 8
+  %is_asked = icmp uge i64 %asked, %pressed
+  br i1 %is_asked, label %pending, label %claim
+claim:
+  %pair = cmpxchg ptr @asked, i64 %asked, i64 %pressed seq_cst seq_cst
+  %is_mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %is_mine, label %start, label %pending
+start:
+  %argument = inttoptr i64 %pressed to ptr
+  %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @ask_python, ptr %argument)
+  %has_failed = icmp ne i32 %failed, 0
+  br i1 %has_failed, label %again, label %started
+again: ; at the next pulse
+  store atomic i64 %asked, ptr @asked release, align 8
+  br label %pending
+started:
+  %number = load i64, ptr %thread
+  %detached = call i32 @pthread_detach(i64 %number)
+  br label %pending
+pending:
+  ret i64 -1
+}
+
+; Ask Python, in a thread of its own, whether the handler is Python's own. It may wait for ever if Python ends.
+define internal ptr @ask_python(ptr %argument) {
+  %pressed = ptrtoint ptr %argument to i64
+  %state = call i32 $PyGILState_Ensure()
   %handler = call ptr $PyObject_CallObject(ptr inttoptr (i64 $GETSIGNAL to ptr), ptr inttoptr (i64 $ARGUMENTS to ptr))
   %handler_word = ptrtoint ptr %handler to i64
   %is_default = icmp eq i64 %handler_word, $DEFAULT
   call void $Py_DecRef(ptr %handler)
-  br label %answer
-answer:
-  %ends = phi i1 [ %has_raised, %in_main ], [ %is_default, %elsewhere ]
   call void $PyGILState_Release(i32 %state)
-  ret i1 %ends
+  %ends = zext i1 %is_default to i64
+  %doubled = shl i64 %pressed, 1
+  %answer = or i64 %doubled, %ends
+  %before = atomicrmw umax ptr @answer, i64 %answer seq_cst
+  ret ptr null
 }
 
 define internal void @show(ptr %loop, i64 %step, i64 %steps, i64 %age) {
@@ -186,14 +239,24 @@ look:
   %is_same = icmp eq i64 %pressed, %seen
   br i1 %is_same, label %wait, label %ask
 ask:
+  %in_main = call i1 @is_main()
+  br i1 %in_main, label %ask_main, label %ask_elsewhere
+ask_main:
   store i64 %pressed, ptr %seen_at
-  %ends = call i1 @is_ended(i64 %pressed)
+  %raised = call i1 @ends_in_main(i64 %pressed)
+  br i1 %raised, label %stop, label %progress
+ask_elsewhere:
+  %found = call i64 @ends_elsewhere(i64 %pressed)
+  %is_pending = icmp slt i64 %found, 0
+  br i1 %is_pending, label %wait, label %known
+known:
+  store i64 %pressed, ptr %seen_at
+  %ends = icmp ne i64 %found, 0
   br i1 %ends, label %end, label %progress
 end:
-  %is_alone = call i1 @is_main()
   %soon = add i64 %now, $PATIENCE ; the main thread then waits for the result, and is to raise KeyboardInterrupt itself
   store i64 %soon, ptr %due_at
-  br i1 %is_alone, label %stop, label %progress
+  br label %progress
 wait:
   %due = load i64, ptr %due_at
   %has_end = icmp ne i64 %due, 0
