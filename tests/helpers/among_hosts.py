@@ -24,13 +24,19 @@ PROGRAM = """
 import os, sys, jax
 number, count, address, file, scenario = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
-own = os.environ.get("LOCAL_DEVICE")
-jax.distributed.initialize(address, count, number, local_device_ids=own and [int(own.replace("number", str(number)))])
+gpus = os.environ.get("GPUS")  # of each process: "0,1;2,3"
+own = [int(one) for one in gpus.split(";")[number].split(",")] if gpus else None
+if own and os.environ.get("PRETEND", "1"):
+    jax.config.update("jax_num_cpu_devices", len(own))
+    own = None
+jax.distributed.initialize(address, count, number, local_device_ids=own)
 import among_hosts, importlib
 try:
     getattr(importlib.import_module(file), scenario)(number, count)
 except BaseException:
     among_hosts.leave(1, told=True)
+if number == 0:  # the others need its service of JAX, or are aborted
+    sys.stdin.read()  # until they have ended
 among_hosts.leave()
 """
 
@@ -54,6 +60,7 @@ def between(scenario, count, timeout=120, file="among_hosts", **environment):
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, str(number), str(count), address, file, scenario],
             env=program_environment(AMONG_HOSTS=folder, **environment),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -62,7 +69,7 @@ def between(scenario, count, timeout=120, file="among_hosts", **environment):
         for number in range(count)
     ]
     try:
-        said = [process.communicate(timeout=timeout)[0] for process in running]
+        said = [process.communicate(timeout=timeout)[0] for process in reversed(running)][::-1]
     finally:
         for process in running:
             process.kill()
@@ -120,12 +127,8 @@ def said(error, act):
     raise AssertionError("nothing was raised")
 
 
-def bits(number, count):
-    """Runs in pieces, inputs, changes, and files: all as in one process."""
-    check_room("here", "what a machine has room for", 2**29, on_host=True)  # JAX has no memory of other processes
-    among, alone = pair(network())
-    assert among.engine._own._memory.deliveries
-    assert among.engine._own._memory.bundles
+def as_in_one(number, among, alone, reports):
+    """Compare runs in pieces, inputs, changes, files and steps with those of one process; find lines in the report."""
     inputs = {"b.syn": np.random.default_rng(1).normal(0, 0.5, (50, 91)), "c.syn": np.full(50, 0.3)}
     for steps, given in ((37, None), (1, None), (50, inputs)):
         found = among.run(steps, RECORD, given)
@@ -152,15 +155,24 @@ def bits(number, count):
     step, other = (sim.stepper(record="a.spikes", inputs="a.syn") for sim in (among, alone))
     for strength in (0.0, 50.0):
         same(step({"a.syn": strength}), other({"a.syn": strength}))
+    report = among.report()
+    for line in (*reports, "spikes are exchanged every 4 steps"):
+        assert line in report, report
+
+
+def bits(number, count):
+    """Runs, changes and files, and elements side by side: all as in one process."""
+    check_room("here", "what a machine has room for", 2**29, on_host=True)  # JAX has no memory of other processes
+    among, alone = pair(network())
+    assert among.engine._own._memory.deliveries
+    assert among.engine._own._memory.bundles
+    as_in_one(number, among, alone, [f"{count} processes with "])
     same(among.sweep(5, "a.counts", {"a": {"current": [10.0, 300.0]}})["a.counts"],
          alone.sweep(5, "a.counts", {"a": {"current": [10.0, 300.0]}})["a.counts"])  # fmt: skip
-    report = among.report()
-    assert f"{count} processes with " in report, report
-    assert "spikes are exchanged every 4 steps" in report, report
 
 
-def _areas():
-    """Areas with short delays within and long ones between them, placed as wholes."""
+def areas():
+    """Return a network of areas with short delays within and long ones between them."""
     sizes = {"A": 90, "B": 60, "C": 80, "D": 50}
     cells = [be.models.lif_delta(name, size, current=be.uniform(100, 400)) for name, size in sizes.items()]
     within = be.connect.in_degree(9, weight=0.3)
@@ -169,7 +181,12 @@ def _areas():
         for one in cells
         for other in cells
     ]
-    among, alone = pair(be.Network(cells, links, dt=0.1), hosts="areas")
+    return be.Network(cells, links, dt=0.1)
+
+
+def _areas():
+    """Areas that are placed as wholes."""
+    among, alone = pair(areas(), hosts="areas")
     report = among.report()
     for line in ("process 0: 150 neurons, synapses take .* kB; all of A, B", "process 1: 130 neurons, .*; all of C, D"):
         assert re.search(line, report), report
@@ -222,16 +239,16 @@ def _values():
 
 def _bursts():
     """All neurons at once: more spikes than the first messages have room for."""
-    cells = be.Population("many", 3000, lambda s, arriving, p: (s, arriving.syn > 0.5))
+    cells = be.Population("many", 6000, lambda s, arriving, p: (s, arriving.syn > 0.5))
     links = be.Projection(cells, cells, be.connect.one_to_one(weight=1.0), into="syn", delay=0.7)
     far = be.Projection(cells, cells, be.connect.in_degree(3, weight=0.1), into="syn", delay=0.4)
     among, alone = pair(be.Network([cells], [links, far], dt=0.1))
-    start = np.zeros((60, 3000))
+    start = np.zeros((60, 6000))
     start[0] = 1.0
     assert _room(among) < 1500
     found = among.run(60, ["many.spikes", "many.rate"], {"many.syn": start})
     same(found, alone.run(60, ["many.spikes", "many.rate"], {"many.syn": start}))
-    assert found["many.rate"].max() == 3000
+    assert found["many.rate"].max() == 6000
     assert _room(among) > 1500
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that are threads of this one, each with a pretended GPU: an engine that runs one network in all of them."""
+"""Processes that are threads of this one, each with pretended GPUs: an engine that runs one network in all of them."""
 
 import numpy as np
 from several_on_cpu import PretendPeer
@@ -7,7 +7,7 @@ from several_on_cpu import PretendPeer
 from brainevent.network.gpu.several.meeting import together
 from brainevent.network.hosts.engine import Hosts, HostsEngine
 from brainevent.network.hosts.processes import Processes
-from brainevent.network.hosts.shares import Shares
+from brainevent.network.hosts.shares import shares_of_gpus
 from brainevent.network.plan.owned import Sharing
 
 
@@ -30,7 +30,7 @@ class SamePeer(PretendPeer):
 
 
 def edges_of(plan, count, placed=None):
-    """Return equal shares of populations, but for those that are placed."""
+    """Return equal shares of populations among GPUs, but for those that are placed."""
     placed = placed or {}
     return {
         p.name: np.where(np.arange(count + 1) <= placed[p.name], 0, p.size)
@@ -41,17 +41,21 @@ def edges_of(plan, count, placed=None):
 
 
 class Joined:
-    """An engine of a plan in some processes; what one of them returns or raises, all do."""
+    """An engine of a plan in some processes; what one of them returns or raises, all do.
 
-    def __init__(self, plan, count=2, *, placed=None, blocks=2, shared_bytes=None, **options):
-        self.plan, edges = plan, edges_of(plan, count, placed)
+    `gpus` says how many GPUs each process has; None for one each. `placed` says which GPU owns a population.
+    """
+
+    def __init__(self, plan, count=2, *, gpus=None, placed=None, blocks=2, shared_bytes=None, **options):
+        apiece = [1] * count if gpus is None else gpus
+        self.plan, edges = plan, edges_of(plan, sum(apiece), placed)
         self.processes = [JoinedThread(number, count) for number in range(count)]
-        self.devices = [SamePeer(0, **options) for _ in self.processes]
+        self.devices = [SamePeer(number, **options) for number in range(sum(apiece))]
 
         def made(number):
-            shares = Shares(number, count, edges)
-            sharing = Sharing(shares.own, 1)
-            hosts = Hosts(self.processes[number], shares, sharing, self.devices[number])
+            shares = shares_of_gpus(number, apiece, edges)
+            devices = [self.devices[gpu.number] for gpu in shares.gpus]
+            hosts = Hosts(self.processes[number], shares, Sharing(shares.own, 1), devices)
             return HostsEngine(plan, hosts=hosts, blocks=blocks, shared_bytes=shared_bytes)
 
         self.engines = self._all(made)
@@ -76,8 +80,8 @@ class Joined:
 
     @property
     def parts(self):
-        """The engines of the neurons that processes own."""
-        return [engine._own.engine for engine in self.engines]
+        """The engines of the neurons that GPUs own."""
+        return [gpu.engine for engine in self.engines for gpu in engine._own.gpus]
 
     @property
     def step(self):

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
-from zoo import multiply, numba_generator, ramp
+from zoo import dot_rows, multiply, numba_generator, ramp
 
 from brainevent import XLACustomKernel
 
@@ -47,14 +47,6 @@ def outer_product(x, y, out):
     for i in range(x.size):
         for j in range(y.size):
             out[i, j] = x[i] * y[j]
-
-
-@numba.njit
-def dot_rows(w, x, out):
-    for i in range(w.shape[0]):
-        out[i] = 0
-        for j in range(w.shape[1]):
-            out[i] += w[i, j] * x[j]
 
 
 class Watched:

@@ -2,9 +2,10 @@
 // Between launches: list the spikes that other processes are told of, and add theirs to the sums of all blocks.
 
 constexpr u32 HEAD = 2;                // words of a message: a status, and how many spikes there are
-constexpr u32 FAILED = 8, EARLY = 16;  // bits of a status; in those from the eighth on is how many steps a launch had
+constexpr u32 NO_VALUE = ~0u;          // beside the value of a spike, a float that is not NaN
+constexpr u32 STRANGE = 4, FAILED = 8, EARLY = 16;  // bits of a status; from the eighth on is how many steps a launch had
 
-// Append the spikes of a launch to the list.
+// Append the spikes of a launch to the list; with their values if it had one step, which are then those of this step.
 extern "C" __global__ void __launch_bounds__(THREADS) list_spikes(const Told of) {
     const u32 block = blockIdx.x;
     if (*of.halted) return;
@@ -15,7 +16,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) list_spikes(const Told of)
                 const u32 neuron = (u32)spike - of.ranges[3 * p];
                 if (neuron >= of.ranges[3 * p + 1]) continue;
                 const u32 at = add_for_all(of.listed, 1u);
-                if (at < of.most) of.listed[1 + at] = ((u32)(spike >> 32) - of.begin) * of.neurons + of.ranges[3 * p + 2] + neuron;
+                if (at >= of.most) break;
+                u32* const own = of.listed + 1 + (u64)at * of.size;
+                own[0] = ((u32)(spike >> 32) - of.begin) * of.neurons + of.ranges[3 * p + 2] + neuron;
+                if (of.size > 1) own[1] = of.values[(u32)spike];
                 break;
             }
         }
@@ -28,11 +32,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) tell_spikes(const Told of)
     if (*of.halted) return;
     THREADS_DO
         if (blockIdx.x == 0 && tid == 0) {
-            of.message[0] = of.steps == 0 ? of.status : of.status | (of.ends[0] == of.steps ? 0 : EARLY) | of.ends[0] << 8;
+            u32 status = of.status;
+            if (of.steps) {  // else there may be no launch of which `ends` tells
+                if (of.ends[0] != of.steps) status |= EARLY;
+                if (of.ends[1] & NOT_FINITE) status |= EARLY | STRANGE;
+                status |= of.ends[0] << 8;
+            }
+            of.message[0] = status;
             of.message[1] = all;
             of.other[0] = 0;
         }
-        for (u32 k = blockIdx.x * THREADS + tid; k < fitting; k += gridDim.x * THREADS) of.message[HEAD + k] = of.listed[1 + k];
+        for (u32 k = blockIdx.x * THREADS + tid; k < fitting * of.size; k += gridDim.x * THREADS)
+            of.message[HEAD + k] = of.listed[1 + k];
     EACH_THREAD_END
 }
 
@@ -45,16 +56,21 @@ BE void add_afar(const Afar& of, u32 place, int weight, u32 t) {
     else add_for_all(of.sums + at, weight);
 }
 
-BE void add_four_afar(const Afar& of, const uint4& y, u32 t) {
+// What a synapse delivers of a spike with a value: as on one GPU.
+BE int amount_afar(int weight, u32 value) {
+    return value == NO_VALUE ? weight : (int)rintf((float)weight * __uint_as_float(value));
+}
+
+BE void add_four_afar(const Afar& of, const uint4& y, u32 value, u32 t) {
     if (of.wide) {  // place, weight
-        if (y.x) add_afar(of, y.x, (int)y.y, t);
-        if (y.z) add_afar(of, y.z, (int)y.w, t);
+        if (y.x) add_afar(of, y.x, amount_afar((int)y.y, value), t);
+        if (y.z) add_afar(of, y.z, amount_afar((int)y.w, value), t);
         return;
     }
     const u32 words[4] = {y.x, y.y, y.z, y.w};
     UNROLLED
     for (u32 k = 0; k < 4; ++k)
-        if (words[k]) add_afar(of, words[k], (int)(words[k] << of.weight_shift) >> of.weight_shift, t);
+        if (words[k]) add_afar(of, words[k], amount_afar((int)(words[k] << of.weight_shift) >> of.weight_shift, value), t);
 }
 
 // Whether all spikes of all messages may be delivered. If not, a process has failed, a launch has ended early, or some
@@ -62,7 +78,7 @@ BE void add_four_afar(const Afar& of, const uint4& y, u32 t) {
 BE bool is_whole(const Afar& of) {
     for (u32 process = 0; process < of.processes; ++process) {
         const u32* const message = of.messages + (u64)process * of.row;
-        if (message[0] & (FAILED | EARLY) || message[1] > of.row - HEAD) return false;
+        if (message[0] & (FAILED | EARLY) || message[1] > (of.row - HEAD) / of.size) return false;
     }
     return true;
 }
@@ -91,10 +107,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) deliver_afar(const Afar of
         const u32 spikes = message[1];
         WARPS_DO(0, THREADS / 32)
             for (u32 k = blockIdx.x * (THREADS / 32) + warp; k < spikes; k += warps) {
-                const u32 spike = message[HEAD + k], late = spike / of.neurons, source = spike - late * of.neurons;
+                const u32* const own = message + HEAD + (u64)k * of.size;
+                const u32 spike = own[0], late = spike / of.neurons, source = spike - late * of.neurons;
+                const u32 value = of.size > 1 ? own[1] : NO_VALUE;
                 const u32 begin = of.starts[source], end = of.starts[source + 1];
                 LANES_DO
-                    for (u32 j = begin + lane; j < end; j += 32) add_four_afar(of, fetch(of.synapses + j), of.begin + late);
+                    for (u32 j = begin + lane; j < end; j += 32) add_four_afar(of, fetch(of.synapses + j), value, of.begin + late);
                 LANES_END
             }
         WARPS_END

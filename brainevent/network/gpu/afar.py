@@ -132,7 +132,11 @@ class Afar:
 class Told:
     """The spikes of own neurons since the last exchange, of which other processes are told.
 
-    Nothing is launched in vain if the word `halted` is not 0.
+    Nothing is launched in vain if the word `halted` is not 0. If spikes have `values`, each launch has one step, and is
+    listed before the next one.
+
+    Attributes:
+        size: How many words of a message a spike has.
     """
 
     def __init__(
@@ -143,12 +147,14 @@ class Told:
         partition: Partition,
         populations: tuple[str, ...],
         halted: Memory,
+        values: Memory | None = None,
     ):
-        begins = _begins(plan)
+        begins, self.size = _begins(plan), 1 if values is None else 2
         ranges = [[partition.begins[p], own[p][1] - own[p][0], begins[p] + own[p][0]] for p in populations]
         self._device, self._here = device, partition.here
         self._ranges = held(device, np.array(ranges, np.uint32).reshape(-1, 3), "populations that are told of")
         about = {"populations": len(populations), "neurons": neurons_of(plan), "ranges": self._ranges.address}
+        about |= {"size": self.size, "values": 0 if values is None else values.address}
         self._about = filled(TOLD, blocks=self._here, halted=halted.address, **about)
         self._kernels = Kernels(device, afar_text(device.words), _THREADS)
         self._list = self._kernels.launcher("list_spikes", self._here, self._about)
@@ -162,9 +168,9 @@ class Told:
         if capacity <= self._capacity:
             return
         what = "spikes that other processes are told of"
-        lists = [self._device.memory(4 * (1 + capacity), what) for _ in range(2)]
+        lists = [self._device.memory(4 * (1 + self.size * capacity), what) for _ in range(2)]
         for new, old in zip(lists, self._lists or lists, strict=True):
-            words = old.download(np.uint32, 1 + self._capacity) if self._lists else np.zeros(1, np.uint32)
+            words = old.download(np.uint32, 1 + self.size * self._capacity) if self._lists else np.zeros(1, np.uint32)
             new.upload(words)
         self._lists, self._capacity = lists, capacity
 
@@ -199,7 +205,7 @@ class Told:
     def tell(self, status: int, message: int, room: int, steps: int = 0) -> None:
         """Write a message, at an address, with room for a number of spikes; empty the other list.
 
-        If the launch before did not have so many steps, the status says so.
+        If the launch before did not have so many steps, or a state was not finite after them, the status says so.
         """
         about = self._about
         about["status"], about["message"], about["room"], about["steps"] = status, message, room, steps

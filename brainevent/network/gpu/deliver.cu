@@ -25,7 +25,8 @@ struct alignas(16) Desk {  // what a block has in shared memory, besides ring an
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
     u32 recorded, stop, others, spare;
     u32 fired[MINE];  // of own spikes: what is recorded of them, and the places of their neurons
-    #several u32 noted[KEPT];  // flags of blocks of this GPU in the last steps
+    #several u32 noted[KEPT], held[KEPT];  // flags of blocks of this GPU in the last steps; own spikes of those, if blocks push
+    #several u32 told[2], counts[2][GPUS], quads[PUSHES ? QUEUE : 1];  // of namesakes: their flags, their spikes, what rows have
     int nowhere[32];  // what is no synapse is added here, by each lane
     u64 launched, began, reached[MARKS], spent[MARKS];  // when the launch began; of a step: when it began, cycles to its marks; and their sums
 };

@@ -28,11 +28,11 @@ from .program import Resident
 from .pure import simulated
 from .rows import rows_text
 from .run import Run
-from .shape import blocks_beside
+from .shape import blocks_beside, blocks_for
 from .spikes import SpikeRoom, Spikes, spikes_text
 from .structs import TREATED
 
-__all__ = ["CudaEngine", "drawing_on_gpu"]
+__all__ = ["CudaEngine", "drawing_on_gpu", "engine_beside"]
 
 Array = Any
 
@@ -70,8 +70,7 @@ class CudaEngine(DeviceNetwork):
     def _blocks_beside(self, plan: Plan, elements: int) -> int:
         if self.options["blocks"] is not None:
             return self.partition.blocks
-        kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
-        return blocks_beside(plan, kinds, numbers, self.partition.blocks, elements, self.device.multiprocessors)
+        return _fewer_blocks(plan, self.partition.blocks, elements, self.device)
 
     def _resident_beside(self, resident: Resident, elements: int) -> Resident:
         """Return what programs of several networks side by side share, given what those of one alone do."""
@@ -234,6 +233,19 @@ class CudaEngine(DeviceNetwork):
         parameters = [net.tobytes(), np.uint32(self._step).tobytes(), np.uint32(steps).tobytes()]
         at_once = not self._clustered
         self.device.launch(*self.launched, parameters, at_once=at_once, clustered=self._clustered)
+
+
+def engine_beside(plan: Plan, elements: int, device: Device, *, blocks: int | None, **options: Any) -> CudaEngine:
+    """Return an engine for a plan that runs side by side with others of a number of elements, as `beside` does."""
+    if blocks is None:
+        neurons = sum(population.size for population in plan.populations)
+        blocks = _fewer_blocks(plan, blocks_for(neurons, device.multiprocessors), elements, device)
+    return CudaEngine(plan, blocks=blocks, **options, device=device, beside=True)
+
+
+def _fewer_blocks(plan: Plan, alone: int, elements: int, device: Device) -> int:
+    kinds, numbers, _ = kinds_of(plan, {p.name: dict(p.params) for p in plan.populations})
+    return blocks_beside(plan, kinds, numbers, alone, elements, device.multiprocessors)
 
 
 def drawing_on_gpu(device: Device | None = None) -> Drawing:

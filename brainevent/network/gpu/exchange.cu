@@ -73,11 +73,15 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
     LANES_MEET;
 }
 
+#several BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own);
+
 BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
     #plastic if (!LAZY) release_lists(net, block, t);
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
-    const u32 n = m.x & COUNT, flags = m.x >> FLAGS;
+    const u32 n = m.x & COUNT;
+    #one const u32 flags = m.x >> FLAGS;
+    #several const u32 flags = PUSHES ? heeded_flags(desk, t, turn, m.x >> FLAGS) : m.x >> FLAGS;
     u64 v = tag << 48 | (u64)(PUSHES ? 0 : n) << 40 | (u64)flags << 32, w;  // no thread reads rows beyond n
     if (NARROW) {
         const uint4 more = ((const uint4*)desk.mine[e])[1];
@@ -121,6 +125,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
     ONE_LANE_DO
         desk.others = 0;
         desk.mine[e][0] = 0;  // for the next step but one
+        #several desk.told[e] = 0;
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
     LANES_END

@@ -28,7 +28,7 @@ BE Post move_post(Post post, u64 words, u32 tid, u32 t) {
 // Say whether there is a packet of a block to be read; all of them are, when all steps have been.
 BE bool is_read(const Net& net, u32 from, u32 turn, u32 steps) {
     const u32 lag = lag_of(net, from);
-    return turn >= lag && (FAR_LAG == LAG || turn - lag < steps);
+    return turn >= lag && (FAR_LAG + HOLD == LAG || turn - lag < steps);
 }
 
 #several // Flags are heeded FAR_LAG steps after theirs, when they have come from all GPUs: so all blocks stop after one step.

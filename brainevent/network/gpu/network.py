@@ -142,8 +142,8 @@ class DeviceNetwork:
         """Return a partition whose threads have neurons in fours, if those are many, on all multiprocessors."""
         if self._beside:
             return partition
-        chosen = self.options["blocks"] is not None or partition.gpus > 1
-        blocks = partition.blocks if chosen else min(self.device.multiprocessors, MOST_BLOCKS)
+        most = min(self.device.multiprocessors, MOST_BLOCKS // partition.gpus)
+        blocks = partition.blocks if self.options["blocks"] is not None else most * partition.gpus
         return in_fours(plan, kinds, numbers, partition, blocks, shared_bytes)
 
     def _shared_out(self, plan: Plan) -> Room:
@@ -341,7 +341,7 @@ class DeviceNetwork:
         most = extents_of(self.kinds)
         needs = {"coupled": self._carried is not None, "plastic": self.plastic is not None}
         net = filled(
-            net_dtype(most, partition.common, **needs, several=partition.gpus > 1),
+            net_dtype(most, partition.common, **needs, several=partition.gpus > 1, tells=self.shape.structure.tells),
             blocks=partition.blocks,
             per=partition.per,
             slots=self.arrays.slots,

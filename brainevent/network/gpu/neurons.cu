@@ -169,7 +169,7 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
         const u32 at = next_in_block(&desk.recorded);
         net.spikes[(u64)block * net.capacity + at] = (u64)t << 32 | number;
         #static #prompt if (at + 1 + 2 * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
-        #static #late if (at + 1 + (2 + FAR_LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
+        #static #late if (at + 1 + (2 + FAR_LAG + HOLD) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
         #plastic if (at + 1 + (3 + LAG) * net.per > net.capacity) or_in_block(&desk.mine[~t & 1][0], NO_ROOM << FLAGS);
     }
     if (flags & COUNTED) add_for_all(net.counts + block * net.per + place, 1);
@@ -203,9 +203,13 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
     if (spike >> PLACE_BITS) other_spikes(net, block)[next_in_block(&desk.others)] = spike;
 }
 
-// Put the value of a spike where those who deliver its row read it, before it is sent.
+// Put the value of a spike where those who deliver its row read it, before it is sent; and where other processes are told
+// of it when the launch has ended.
 #ifdef GRADED
 BE void keep_value(const Net& net, const Own& own, u32 row, u32 block, u32 e) {
+#ifdef TELLS
+    put_word(net.told + dealt_number(net, own.place, block), own.value);
+#endif
     #one if (row != NOBODY) put_word(value_at(net, number_of(net, block, row), e), own.value);
     #several if (row != NOBODY) put_everywhere(net, value_at(net, number_of(net, block, row), e) - net.list, own.value);
 }

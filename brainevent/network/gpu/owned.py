@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,7 +55,7 @@ def owned_plan(whole: Plan, own: Ranges) -> OwnedPlan:
     about = [_about(whole, one, own) for one in whole.projections]
     synapses = Synapses(about, whole.synapses.sources, None, whole.synapses.measure)
     loads = {place: largest_load(whole, *place) for place in whole.receptors()}
-    given = {one.name: getattr(whole, one.name) for one in dataclasses.fields(Plan)}
+    given = {one.name: getattr(whole, one.name) for one in dataclasses.fields(Plan) if one.init}
     given |= {"populations": tuple(populations), "synapses": synapses, "loads": loads}
     return OwnedPlan(**given, whole=whole, own=dict(own))
 
@@ -113,7 +114,18 @@ class OwnedEngine(CudaEngine):
         """Return what all launches share."""
         net = super()._described()
         net["halted"] = self.halted.address
+        if self._graded:
+            net["told"] = self.values.address
         return net
+
+    def _late(self, plan: Plan) -> Mapping[str, Any]:
+        """Return what of the structure says where packets go: here, that values of spikes go to others, too."""
+        return {**super()._late(plan), "tells": self._graded}
+
+    @functools.cached_property
+    def values(self) -> Memory:
+        """The values of the last spikes of own neurons, by their numbers in the partition, if spikes have values."""
+        return self.device.memory(4 * self.partition.per * self.partition.blocks, "values of spikes")
 
     def _raise_not_finite(self) -> None:
         """Note it: all processes raise the same error."""

@@ -47,6 +47,11 @@ _TWO_EACH = 16  # the same, of which lanes read two words each
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
+_QUEUED = (
+    64,
+    24,
+)  # rows of a block, and of each of its namesakes on other GPUs, that are looked up before they are pushed
+_MOST_HOLD, _KEPT = 14, 32  # steps for which spikes are held before they are pushed; of which packets are kept then
 MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
 _FAR = 2  # inboxes of another GPU: with one its blocks wait for the same lines, and more stores to it take longer
 _MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if fewer listen to them than to blocks
@@ -165,8 +170,9 @@ def in_fours(
     threads = threads_in_fours(plan, kinds, blocks, shared_bytes - _DESK)
     if not threads:
         return partition
+    own = blocks // partition.gpus
     found = partition_of(plan, kinds, numbers, blocks, threads, fours=True)
-    found = replace(found, pushed=True, first=partition.first, own=partition.own)
+    found = replace(found, pushed=True, first=own * (partition.first // partition.here), own=own)
     return found if found.common and sum(place_bits(plan, found)) <= _WORD else partition
 
 
@@ -215,9 +221,10 @@ def room_of(
     large = has_room(shared_bytes)
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
     reached = (_REACHED if large else _WARP) if lists else 0
-    if partition.pushed:
-        queue = _WARP  # no thread delivers spikes of other blocks
+    if partition.pushed:  # no thread delivers spikes of other blocks, but for those of its namesakes
+        queue = _WARP if partition.gpus == 1 else 2 * _QUEUED[not large] * partition.gpus
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
+    desk += 4 * (queue + 2 * partition.gpus + 2 * _KEPT) if partition.pushed and partition.gpus > 1 else 0
     desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP if lists else 0
     table = table if large and table <= _TABLE else 0
     desk += 8 * table
@@ -375,9 +382,9 @@ def _parts(words: float) -> int:
 def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -> dict[str, int]:
     """Return what of the structure several GPUs of so many multiprocessors decide.
 
-    Spikes are delivered at once if states are checked, since the step in which one is not finite is the last one, if
-    blocks read states of the step before, and if blocks push. If they are delivered later, a spare block of each GPU
-    may tell the others of them: it does so if rows lie elsewhere on each of these, where neurons are placed.
+    Spikes are delivered at once if states are checked, since the step in which one is not finite is the last one, and
+    if blocks read states of the step before. Blocks that push hold them. If they are delivered later, a spare block of
+    each GPU may tell the others of them: it does so if rows lie elsewhere on each of these, where neurons are placed.
     """
     at_once = partition.pushed or delivers_at_once(plan)
     lag = 0 if at_once else lag_for(least_delay(plan))
@@ -388,7 +395,14 @@ def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -
     told = told and (_MESSAGES or placed is not None)
     far = _far_inboxes(partition.here, partition.gpus)
     found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
-    return {**found, "extra": partition.extra, "placed": placed is not None}
+    hold = _hold_for(plan) if partition.pushed else 0
+    return {**found, "extra": partition.extra, "placed": placed is not None, "hold": hold}
+
+
+def _hold_for(plan: Plan) -> int:
+    """Return for how many steps spikes may be held; for none rather than one, since own ones are not at hand yet."""
+    hold = 0 if delivers_at_once(plan) else min(_MOST_HOLD, least_delay(plan) - 1)
+    return hold if hold > 1 else 0
 
 
 def delivers_at_once(plan: Plan) -> bool:

@@ -17,7 +17,9 @@ template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
 BE void clear(Desk& desk, u32 tid) {
     for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
     for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
-    #several for (u32 k = tid; k < KEPT; k += THREADS) desk.noted[k] = 0;
+    #several for (u32 k = tid; k < KEPT; k += THREADS) desk.noted[k] = desk.held[k] = 0;
+    #several for (u32 k = tid; k < 2 * GPUS; k += THREADS) desk.counts[k / GPUS][k % GPUS] = 0;
+    #several if (tid < 2) desk.told[tid] = 0;
     if (tid != 0) return;
     desk.recorded = desk.stop = desk.others = 0;
     desk.launched = clock_ns();
@@ -78,6 +80,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
+        #several if (HOLD) clear_next_sums(net, ring_cells, block_here * net.cells, tid);
         #plastic clear_plastic(net, tid, first);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
@@ -109,7 +112,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     }
     #plastic if (AHEAD && steps) arrive(net, desk, ring, block, first);
     #prompt while (turn < steps) {
-    #static #late while (turn < steps + FAR_LAG) {
+    #static #late while (turn < steps + FAR_LAG + HOLD) {
     #plastic while (steps && turn < steps + (BEHIND ? BEHIND : LAG)) {
         const u32 t = first + turn;
 #ifdef GRADED
@@ -117,7 +120,10 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
 #endif
         #one const u32 own_cells = PUSHES ? block * net.cells : 0;
         #several const u32 own_cells = PUSHES ? (block - net.first_block) * net.cells : 0;
-        const Now now = {cell_from(sums, ring.now * ring_cells + own_cells), NEAR ? words + ring.near.now * half : nullptr, NEAR && ring.near.rests[ring.now]};
+        #one int* const arrived = cell_from(sums, ring.now * ring_cells + own_cells);
+        #several const bool held = HOLD && turn >= HOLD;  // sums are those of the next steps
+        #several int* const arrived = held ? next_sums_of(net, ring_cells, own_cells, t) : cell_from(sums, ring.now * ring_cells + own_cells);
+        const Now now = {arrived, NEAR ? words + ring.near.now * half : nullptr, NEAR && ring.near.rests[ring.now]};
         #late const bool lives = turn < steps;
         #late if (!lives) ring.near.reach = NEAR - 2 - (turn - steps);  // sums of these steps are not taken in this launch
         #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
@@ -128,6 +134,17 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #plastic EACH_THREAD_END
             #plastic if (!lives) BLOCK_MEET;
         #plastic }
+        #several if (held) {
+        #several     if (turn == HOLD && lives || turn == steps && steps > HOLD) {
+        #several         EACH_THREAD_DO
+        #several             move_sums(net, ring, own_cells, tid, t, !lives);
+        #several         EACH_THREAD_END
+        #several         BLOCK_MEET;  // any thread may take what another one has moved
+        #several     }
+        #several     WARPS_DO(0, THREADS / 32)
+        #several         push_queued(net, desk, held_ring(net, ring, t, lives), block, warp, t);
+        #several     WARPS_END
+        #several }
         #late if (lives)
         THREADS_DO
             #plastic if (!BEHIND && tid == 0) empty_queue(t);
@@ -150,7 +167,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #others } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
             #others else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         THREADS_MEET
-        if (PUSHES) {
+        #one if (PUSHES) {
+        #several if (PUSHES && lives) {
             if (CLOCKED) {
                 EACH_THREAD_DO
                     if (tid == 0) mark(desk, UPDATED);
@@ -159,24 +177,28 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #several WARPS_DO(CARRIERS, 1)
             #several     tell_namesakes(net, desk, block, t, tag);
             #several WARPS_END
+            #several if (!HOLD) {
             WARPS_DO(0, THREADS / 32)
                 push_rows(net, desk, ring, block, warp, t);
-                #several push_for_namesakes(net, desk, ring, block, warp, t, tag);
+                #several queue_spikes(net, desk, block, warp, THREADS / 32, t, tag);
             WARPS_END
-            #several EACH_THREAD_DO
-            #several     fence_here();
-            #several EACH_THREAD_END
+            #several BLOCK_MEET;
+            #several WARPS_DO(0, THREADS / 32)
+            #several     push_queued(net, desk, ring, block, warp, t);
+            #several WARPS_END
             BLOCK_MEET;
+            #several }
         }
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO
                 if (!PUSHES) mark(desk, UPDATED);
             LANES_END
-            #one if (PUSHES) {  // what all threads of the block have added comes before its packet
-            #one     LANES_DO
-            #one         fence();
-            #one     LANES_END
-            #one }
+            if (PUSHES) {  // what all threads of the block have added comes before its packet
+                LANES_DO
+                    #one fence();
+                    #several fence_here();
+                LANES_END
+            }
 #ifdef COUPLED
             LANES_DO
                 fence();  // states that are shown come before packets
@@ -226,6 +248,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 }
             LANES_END
         WARPS_END
+        #several if (HOLD && turn + 1 >= HOLD && turn + 1 < steps + HOLD) {
+        #several     WARPS_DO(0, CARRIERS ? CARRIERS : 1)
+        #several         queue_spikes(net, desk, block, warp, CARRIERS ? CARRIERS : 1, t + 1, tag == 0xFFFE ? 1 : tag + 1);
+        #several     WARPS_END
+        #several }
         WARPS_DO(0, DIRECT ? 0 : DELIVERERS)
             #prompt if (NEAR) {
             #late if (NEAR && lives) {

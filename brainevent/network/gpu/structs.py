@@ -207,19 +207,19 @@ LISTED = _struct(
 # steps, if that is not 0.
 TOLD = _struct(
     "Told",
-    *_words("blocks capacity populations begin neurons status room most steps"),
+    *_words("blocks capacity populations begin neurons status room most steps size"),
     ("spikes", _to("const u64")),
-    *_pointers("const u32", "ends ranges halted"),
+    *_pointers("const u32", "ends ranges halted values"),
     *_pointers("u32", "listed other message"),
 )
 
-# The messages of all processes, of `row` words each: a status, how many spikes there are, and these. Rows of the
-# synapses that other processes' neurons have here, and the sums of `blocks` blocks, to which those are added. `heads`
-# become the first words of all messages. If not all spikes can be delivered, `halted` becomes `exchange`, and what is
-# launched after that does nothing.
+# The messages of all GPUs, of `row` words each: a status, how many spikes there are, and these, of `size` words each:
+# of 2 if spikes have values, which are floats, or NO_VALUE. Rows of the synapses that other GPUs' neurons have here,
+# and the sums of `blocks` blocks, to which those are added. `heads` become the first words of all messages. If not all
+# spikes can be delivered, `halted` becomes `exchange`, and what is launched after that does nothing.
 AFAR = _struct(
     "Afar",
-    *_words("processes own row neurons begin blocks cells slots pushed bytes wide"),
+    *_words("processes own row size neurons begin blocks cells slots pushed bytes wide"),
     *_words("cell_shift cell_mask delay_shift weight_shift exchange"),
     *_pointers("const u32", "messages starts"),
     ("synapses", _to("const uint4")),
@@ -249,6 +249,7 @@ _AMONG = (
     ("patience", _LONG),
     ("peers", _to("const Peer")),
     *_pointers("const u32", "number_of row_of"),
+    ("next_sums", _to("int")),
 )
 
 
@@ -350,7 +351,13 @@ def common_dtype(most: Extents) -> np.dtype[Any]:
 
 
 def net_dtype(
-    most: Extents, common: int, *, coupled: bool = False, plastic: bool = False, several: bool = False
+    most: Extents,
+    common: int,
+    *,
+    coupled: bool = False,
+    plastic: bool = False,
+    several: bool = False,
+    tells: bool = False,
 ) -> np.dtype[Any]:
     """Return the dtype of `Net` with so much in `common`, and what couplings, plastic synapses or several GPUs need.
 
@@ -359,7 +366,8 @@ def net_dtype(
     block: cycles from the beginning of a step to each mark. Where several networks run side by side, `first` is the
     first step of the launch, `steps` how many it has at most, and `networks` how many networks run, from this one on.
     `shown` are states that couplings read, after even and after odd steps, and `met` the number of the last launch that
-    each block has begun: one more than its first step.
+    each block has begun: one more than its first step. `told` are the values of the last spikes, by neuron, if other
+    processes are told of them.
 
     Of several GPUs, this is number `gpu`, with `own_blocks` blocks from `first_block` on; a packet is awaited for so
     many nanoseconds, `patience`. Addresses of what only these blocks have are those that block 0 would have.
@@ -392,6 +400,7 @@ def net_dtype(
         ("common", common_dtype(most), (max(1, common),)),
         *(_PLASTIC if plastic else ()),
         *(_AMONG if several else ()),
+        *(_pointers("u32", "told") if tells else ()),
     )
 
 

@@ -52,6 +52,7 @@ class Structure:
     table: int = 0  # words of the table of plastic synapses, if that is in shared memory
     lag: int = 0  # steps after theirs in which packets are read
     extra: int = 0  # steps by which those of other GPUs are read later
+    hold: int = 0  # steps for which spikes are held before they are pushed, on several GPUs
     apart: bool = False  # padded rows lie elsewhere on each GPU
     placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
     fenced: int = 1  # steps of which lists of events are released at once
@@ -75,11 +76,12 @@ class Structure:
     populations: tuple[int, ...] = ()
     couplings: int = 0  # from one population into one receptor each
     shown: tuple[int, ...] = ()  # the words of states that they read
+    tells: bool = False  # other processes are told of the values of spikes
 
     @property
     def kept(self) -> int:
         """For how many steps packets are kept: a power of two."""
-        return 1 << (2 * (self.lag + self.extra) + 1).bit_length()
+        return 1 << (2 * (self.lag + self.extra + self.hold) + 1).bit_length()
 
     @property
     def _late(self) -> list[str]:
@@ -92,7 +94,7 @@ class Structure:
         if self.reached:
             plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced};"
             lines.append(f"constexpr unsigned {plastic}")
-        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, KEPT = {self.kept};"
+        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, HOLD = {self.hold}, KEPT = {self.kept};"
         return [*lines, f"constexpr unsigned {late}"] if lines else []
 
     def _of_fours(self, kinds: Sequence[Kind]) -> dict[str, int]:
@@ -151,6 +153,7 @@ class Structure:
         clustered = f" __cluster_dims__({self.cluster}, 1, 1)" if self.cluster else ""
         lines.append(f"#define IN_CLUSTER{clustered}")
         lines += ["#define BESIDE"] * self.beside + ["#define GRADED"] * are_graded(kinds)
+        lines += ["#define TELLS"] * self.tells
         if self.couplings:
             lines += [
                 "#define COUPLED",

@@ -168,10 +168,8 @@ def step_text(
         for number, kind in enumerate(kinds)
     )
     most, coupled = extents_of(kinds), structure.couplings > 0
-    common, net = (
-        common_dtype(most),
-        net_dtype(most, len(structure.populations), coupled=coupled, plastic=has, several=several),
-    )
+    needs = {"coupled": coupled, "plastic": has, "several": several, "tells": structure.tells}
+    common, net = common_dtype(most), net_dtype(most, len(structure.populations), **needs)
     structs = [*[CARRIED] * coupled, population_dtype(most), common, SAMPLE, *[SYNAPSE_SAMPLE] * has]
     structs += [*[PEER] * several, net]
     if coupled:

@@ -48,7 +48,7 @@ class OwnOnCpus:
             return f"{numbers[0]} thread{'' if numbers[0] == 1 else 's'}"
         return f"{numbers.min()} to {numbers.max()} threads"
 
-    most_apart, said = 2**31, ""
+    most_apart, said, sharers = 2**31, "", "processes"
 
     def join(self, crossing: Sequence[str], apart: int) -> None:
         """Take memory; spikes of some populations are exchanged every so many steps."""

@@ -25,7 +25,7 @@ from .cpus import OwnOnCpus
 from .gathering import Parts, whole_recording, whole_state
 from .owned import FAILED, FULL, NOT_FINITE, STOPPED, Own, OwnRun
 from .processes import Processes
-from .shares import Shares, chosen_shares
+from .shares import Shares, check_hosts, chosen_shares
 
 __all__ = ["Hosts", "HostsEngine", "joined_hosts"]
 
@@ -40,17 +40,18 @@ class Hosts:
 
     Attributes:
         sharing: What draws synapses for a process on CPUs.
-        device: The GPU of a process on GPUs; None on CPUs.
+        devices: The GPUs of this process; none on CPUs.
     """
 
     processes: Processes
     shares: Shares
     sharing: Sharing
-    device: Any = None
+    devices: Sequence[Any] = ()
 
     def plan_of(self, network: Any, *, seed: int, **how: Any) -> Plan:
         """Build the plan of a network, of which synapses are drawn again when somebody asks for them."""
-        given = {"seed": seed, "dtype": how["dtype"], "check_finite": how["check_finite"], "hosts": self.shares.edges}
+        edges = (self.shares.gpus or [self.shares])[0].edges
+        given = {"seed": seed, "dtype": how["dtype"], "check_finite": how["check_finite"], "hosts": edges}
 
         def described(fingerprint: str) -> None:
             self.processes.agreed("build", {**given, "the network": fingerprint})
@@ -59,37 +60,43 @@ class Hosts:
 
     @property
     def _measure(self) -> Any:
-        if self.device is None:
+        if not self.devices:
             return self.sharing
         from ..gpu.engine import drawing_on_gpu
 
-        return drawing_on_gpu(self.device)
+        return drawing_on_gpu(self.devices[0])
 
     def own(self, plan: Plan, options: Mapping[str, Any]) -> Own:
         """Return what this process owns of a network, with its synapses."""
-        if self.device is None:
+        if not self.devices:
             return OwnOnCpus(plan, self.shares, self.processes, self.sharing)
-        from .gpu import OwnOnGpu
+        from .gpus import OwnOnGpus
 
-        return OwnOnGpu(plan, self.shares, self.processes, self.device, options)
+        return OwnOnGpus(plan, self.shares, self.processes, self.devices, options)
 
 
-def joined_hosts(hosts: Any, backend: str, network: Any, threads: int | None, *, round_delays: bool) -> Hosts:
-    """Return the processes of `jax.distributed` for what `build(hosts=...)` asks for."""
-    shares = chosen_shares(hosts, backend, network, round_delays=round_delays)
+def joined_hosts(
+    hosts: Any, backend: str, network: Any, threads: int | None, devices: Any = None, *, round_delays: bool
+) -> Hosts:
+    """Return the processes of `jax.distributed` for what `build(hosts=..., devices=...)` asks for."""
+    check_hosts(hosts, backend)
+    processes, apiece, found = Processes(), None, list[Any]()
+    if backend == "cuda":
+        from ..gpu.several.devices import devices_of_process
+
+        with processes.failing_together("build"):
+            found = devices_of_process(devices)
+        apiece = processes.agreed("build", {}, [len(found)])[:, 0].tolist()
+    shares = chosen_shares(hosts, network, apiece, round_delays=round_delays)
     sharing = Sharing(shares.own, parts_for(shares.neurons(shares.number), threads))
-    if backend != "cuda":
-        return Hosts(Processes(), shares, sharing)
-    from ..gpu.device import local_device
-
-    return Hosts(Processes(), shares, sharing, local_device())
+    return Hosts(processes, shares, sharing, found)
 
 
 class HostsEngine:
-    """An `Engine` for several processes, on CPUs or on a GPU each, which call its methods in the same order.
+    """An `Engine` for several processes, on CPUs or on GPUs of each, which call its methods in the same order.
 
-    A process runs as many steps as the least delay of synapses between processes; then all of them gather the spikes of
-    these steps. So no result depends on the number of processes.
+    A process runs as many steps as the least delay of synapses between processes, or between their GPUs; then all of
+    them gather the spikes of these steps. So no result depends on the number of processes, or of GPUs.
 
     Args:
         plan: The network, the same in all processes, with descriptions of synapses.
@@ -100,7 +107,7 @@ class HostsEngine:
     paces_itself = True
 
     def __init__(self, plan: Plan, *, hosts: Hosts, **options: Any):
-        _check_kinds(plan, on_gpus=hosts.device is not None)
+        _check_kinds(plan)
         self.plan, self.processes, self.shares = plan, hosts.processes, hosts.shares
         self._lock, self._torn = threading.Lock(), False
         with self.processes.failing_together("build"):
@@ -270,9 +277,10 @@ class HostsEngine:
             gathers, seconds = self.processes.gathers, self.processes.seconds
             lines.append(f"{gathers} exchanges took {seconds:.3g} s in process {self.shares.number}, waiting included")
         if self.least_delay == 2**31:
-            lines.append("no synapse connects neurons of different processes")
+            lines.append(f"no synapse connects neurons of different {self._own.sharers}")
             return "\n".join(lines)
-        least = f"the least delay between processes is {self.least_delay} step{'s'[: self.least_delay - 1]}, of"
+        steps = f"{self.least_delay} step{'s'[: self.least_delay - 1]}"
+        least = f"the least delay between {self._own.sharers} is {steps}, of"
         names = f"{', '.join(self.limits[:3])}{' and others' if len(self.limits) > 3 else ''}"
         every = "each step" if self.apart == 1 else f"every {self.apart} steps"
         lines.append(f"spikes are exchanged {every}; {least} {names}")
@@ -288,16 +296,26 @@ class HostsEngine:
 
     # ---- what one process does alone
 
-    def beside(self, *_: Any) -> NoReturn:
-        """Raise: there are no networks side by side on the GPUs of several processes."""
-        raise NetworkError("sweep: a network on several hosts has no elements side by side; build it without hosts=")
+    def beside(self, plan: Plan, elements: int, blocks: int | None = None) -> Any:
+        """Return an engine for a plan like this one, which runs side by side with others on a GPU of this process."""
+        return self._on_gpus.beside(plan, elements, blocks)
+
+    @property
+    def device(self) -> Any:
+        """The GPU of these."""
+        return self._on_gpus.device
+
+    @property
+    def _on_gpus(self) -> Any:
+        assert self._own.name == "cuda"
+        return self._own
 
     @property
     def resident(self) -> NoReturn:
         """Raise: there is no program of JAX."""
         raise NetworkError("simulate: a network on several hosts runs with sim.run; build it without hosts=")
 
-    rebuilds = device = resident
+    rebuilds = resident
 
 
 def _stopped_by(stopped: Sequence[int]) -> str:
@@ -305,13 +323,8 @@ def _stopped_by(stopped: Sequence[int]) -> str:
     return f"process {number} was interrupted"
 
 
-def _check_kinds(plan: Plan, *, on_gpus: bool) -> None:
+def _check_kinds(plan: Plan) -> None:
     """Raise for what runs in one process alone."""
-    if on_gpus and (graded := [population.name for population in plan.populations if population.rule.value]):
-        raise NetworkError(
-            f"build: spikes of {', '.join(graded)} have values, which GPUs of several processes do not exchange; pass "
-            "backend='numba', or leave out hosts="
-        )
     for what, some in (("plastic synapses", plan.plastic), ("couplings", plan.couplings)):
         if some:
             names = ", ".join(one.name for one in some)

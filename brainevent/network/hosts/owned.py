@@ -47,7 +47,11 @@ class Own(Protocol):
 
     @property
     def least_delays(self) -> Sequence[int]:
-        """The least delay of each projection from neurons of other processes; 0 if it has none."""
+        """The least delay of each projection from neurons of other processes or GPUs; 0 if it has none."""
+
+    @property
+    def sharers(self) -> str:
+        """What the neurons are shared out to: "processes" or "GPUs"."""
 
     @property
     def sizes(self) -> tuple[int, int]:

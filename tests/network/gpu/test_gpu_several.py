@@ -20,6 +20,7 @@ from beside_interpreter import ALL, as_tree, compare, equal
 from sanitizer import sanitized
 
 import brainevent as be
+from benchmarks.probes.network_large import late_cuba
 from benchmarks.probes.network_plastic import network as of_pairs
 from brainevent.errors import KernelLoadError, NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
@@ -33,7 +34,7 @@ from brainevent.network.gpu.structs import PUSHED
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
-from examples.networks import microcircuit
+from examples.networks import cuba, microcircuit
 
 pytestmark = [
     pytest.mark.gpu,
@@ -102,11 +103,30 @@ def test_any_number_of_spikes_in_a_packet(where, most, edges):
 
 @WHERE
 @pytest.mark.parametrize(("blocks", "size"), [(1, 2600), (3, 7000)])
-def test_blocks_that_push(monkeypatch, where, blocks, size):
+@pytest.mark.parametrize("more", [0, 3, 15])
+def test_blocks_that_push(monkeypatch, where, blocks, size, more):
+    """At once, or, where no delay is short, as late as they can."""
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
-    engine = SeveralEngine(one_gpu.bursting(size), devices=devices_of(where), blocks=blocks, shared_bytes=one_gpu.SMALL)
+    plan = pretended.later(one_gpu.bursting(size), more)
+    engine = SeveralEngine(plan, devices=devices_of(where), blocks=blocks, shared_bytes=one_gpu.SMALL)
     assert engine._parts[0].rows.layout == PUSHED
-    compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
+    assert engine._parts[0].shape.structure.hold == {0: 0, 3: 3, 15: 14}[more]
+    compare(engine, [20, 1, 1, 40], Wanted(("a",), ("a",), ("a",)))
+
+
+@WHERE
+@pytest.mark.parametrize(("make", "hold"), [(cuba.network, 0), (lambda n: late_cuba(n / 4_000_000), 14)])
+def test_many_neurons_that_push(where, make, hold):
+    """A million in fours, with sums of bytes: the spikes of one GPU."""
+    plan = build_plan(make(1_000_000), seed=1, measure=Drawing(cuda_device(0)))
+    blocks = 64 if where == "in_streams" else None
+    ours, theirs = SeveralEngine(plan, devices=devices_of(where), blocks=blocks), CudaEngine(plan)
+    structure = ours._parts[0].shape.structure
+    assert (bool(structure.fours), bool(structure.falling), structure.hold) == (True, True, hold)
+    wanted = Wanted((), (), ("exc", "inh"))
+    for steps in (1, 3, 200, 37):
+        equal(as_tree(ours.run(steps, wanted, {})), as_tree(theirs.run(steps, wanted, {})))
+    equal(ours.state, theirs.state)
 
 
 @pytest.mark.parametrize(("where", "count"), [("in_streams", 2), ("on_gpus", 2), ("on_gpus", 4)])

@@ -75,6 +75,52 @@ def test_devices_that_are_refused(gpus, given, words):
         devices.chosen_devices(given)
 
 
+@pytest.mark.parametrize(
+    ("given", "there", "numbers"),
+    [
+        (None, [2, 3], [2]),
+        ("all", [2, 3], [2, 3]),
+        (1, [3, 2], [3]),
+        (2, [2, 3], [2, 3]),
+        ([3], [2, 3], [3]),
+        ([types.SimpleNamespace(platform="gpu", local_hardware_id=3), 2], [2, 3], [3, 2]),
+        ("all", [], [0, 1, 2, 3]),
+    ],
+)
+def test_devices_of_a_process(gpus, monkeypatch, given, there, numbers):
+    """Of those that JAX has here; they need not reach each other."""
+    jax_has(monkeypatch, gpus, there)
+    assert devices.devices_of_process(given) == [gpus[number] for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (3, f"build: devices is 3, and this process has 2 GPUs; {PASS}"),
+        ([0], f"build: devices has GPU 0, and this process has 2 GPUs, numbers 2, 3; {PASS}"),
+        ([2, 2], "build: devices has GPU 2 2 times; name each once"),
+        ("some", "build: devices is 'some'"),
+    ],
+)
+def test_devices_of_a_process_that_are_refused(gpus, monkeypatch, given, words):
+    jax_has(monkeypatch, gpus, [2, 3])
+    with pytest.raises(NetworkError, match=words):
+        devices.devices_of_process(given)
+
+
+def jax_has(monkeypatch, gpus, numbers):
+    """Let JAX have some of the GPUs in this process; if it has none, asking for them raises."""
+
+    def local_devices(backend):
+        assert backend == "gpu"
+        if not numbers:
+            raise RuntimeError("unknown backend")
+        return [types.SimpleNamespace(platform="gpu", local_hardware_id=number) for number in numbers]
+
+    monkeypatch.setattr(devices.jax, "local_devices", local_devices)
+    monkeypatch.setattr(devices, "local_device", lambda: gpus[numbers[0]])
+
+
 def test_devices_of_different_kinds(gpus):
     gpus[1].shared_bytes = 99_000
     words = (

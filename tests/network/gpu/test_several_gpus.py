@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import small_plans
 import test_network_gpu as one_gpu
+import test_neurons_in_fours as in_fours
 from beside_interpreter import ALL, as_tree, compare, equal, plans, said_of_nan, wishes
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
@@ -129,8 +130,51 @@ def test_pushed_bursts(monkeypatch, gpus, blocks, size, weight):
     plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
     engine = several_of(plan, gpus, blocks, shared_bytes=SMALL)
     assert (engine._parts[1].rows.layout, engine._parts[1].rows.entry.wide) == (PUSHED, weight == "int32")
-    assert lag_of(engine) == 0
+    assert (lag_of(engine), hold_of(engine)) == (0, 3)
     compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
+
+
+@pytest.mark.covering(strength=1)
+@pytest.mark.parametrize("gpus", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("least", "most", "hold"), [(1, 3, 0), (2, 2, 0), (3, 3, 2), (4, 9, 3), (15, 15, 14), (20, 26, 14)]
+)
+def test_spikes_that_are_held(monkeypatch, gpus, least, most, hold):
+    """They are pushed as late as they can be, to sums of few steps; launches are shorter and longer than that."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    delay = 0.1 * least if least == most else be.uniform(0.1 * least, 0.1 * most)
+    engine = several_of(in_fours.plan_of_two(exc=3100, inh=1300, delay=delay, round_delays=True), gpus, 1)
+    structure = engine._parts[0].shape.structure
+    assert (structure.hold, bool(structure.fours), bool(structure.falling)) == (hold, True, True)
+    (*_, last) = compare(engine, [1, 1, 2, 3, 13, 14, 15, 16, 40], in_fours.ALL)
+    assert last.spikes["e"][0].size > 500
+
+
+@pytest.mark.parametrize("reason", ["_NANOSECONDS", "_RECORDED"])
+def test_held_spikes_of_launches_that_end_early(monkeypatch, reason):
+    """Each launch ends on all GPUs after the same step, and leaves the state that the interpreter has."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(f"brainevent.network.gpu.run.{reason}", 1)
+    plan = in_fours.plan_of_two(delay=be.uniform(0.5, 0.8), round_delays=True)
+    ours, theirs = several_of(plan, 2, 1), Interpreted(plan)
+    assert hold_of(ours) == 4
+    looks = iter([False, True])
+    record = ours.run(400, in_fours.ALL, {}, lambda: next(looks))
+    assert 4 < record.steps < 400
+    equal(as_tree(record), as_tree(theirs.run(record.steps, in_fours.ALL, {})))
+    equal(ours.state, theirs.state)
+    for other in (CudaEngine(plan, blocks=2, device=PretendDevice()), several_of(plan, 3, 1)):
+        other.load(ours.state)
+        equal(
+            as_tree(other.run(9, in_fours.ALL, {})),
+            as_tree(Interpreted.run(loaded(plan, ours.state), 9, in_fours.ALL, {})),
+        )
+
+
+def loaded(plan, state):
+    engine = Interpreted(plan)
+    engine.load(state)
+    return engine
 
 
 def test_a_network_that_pushes_is_stopped_and_goes_on(monkeypatch, tmp_path):
@@ -151,12 +195,14 @@ def test_a_network_that_pushes_is_stopped_and_goes_on(monkeypatch, tmp_path):
         equal(other.state, theirs.state)
 
 
-@pytest.mark.parametrize("missing", [0, 1])
-def test_a_network_that_pushes_whose_gpu_is_missing(monkeypatch, missing):
+@pytest.mark.parametrize(("missing", "held"), [(0, False), (1, False), (1, True)])
+def test_a_network_that_pushes_whose_gpu_is_missing(monkeypatch, missing, held):
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
     monkeypatch.setattr(part, "PATIENCE", 1_000_000)
     devices = [PretendPeer(k) for k in range(2)]
-    engine = SeveralEngine(one_gpu.crowded()[0], devices=devices, blocks=1)
+    plan = later(one_gpu.crowded()[0], 4 * held)
+    engine = SeveralEngine(plan, devices=devices, blocks=1)
+    assert bool(hold_of(engine)) == held
     assert engine._parts[0].rows.layout == PUSHED
     devices[missing].fault = "never"
     with pytest.raises(NetworkError, match=rf"run: GPU {missing} \(a pretend GPU\) sent no spikes"):
@@ -171,6 +217,10 @@ def later(plan, steps):
 
 def lag_of(engine):
     return engine._parts[0].shape.structure.lag
+
+
+def hold_of(engine):
+    return engine._parts[0].shape.structure.hold
 
 
 @pytest.mark.covering(strength=1)
@@ -532,6 +582,7 @@ def test_a_sweep_needs_one_gpu():
         (lambda: later(small_plans.plan(), 3), 16),
         (lambda: one_gpu.bursting(2600), 16),
         (lambda: one_gpu.bursting(2600), 0),
+        (lambda: later(one_gpu.bursting(2600), 15), 0),
         (lambda: small_plans.graded(coupled_plans.plan()), 16),
     ],
 )

@@ -97,7 +97,7 @@ def test_what_is_known_of_projections_before_they_are_drawn():
 def test_processes_own_what_is_placed_there(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     monkeypatch.setattr(jax, "process_index", lambda: 1)
-    shares = chosen_shares("areas", "numba", network())
+    shares = chosen_shares("areas", network())
     assert shares.own == {"a": (0, 20), "b": (30, 30)}
     assert (shares.placed(0), shares.placed(1)) == (["b"], ["a"])
     assert [shares.neurons(k) for k in range(2)] == [30, 20]
@@ -121,3 +121,22 @@ def test_what_is_wrong_raises_as_without_areas():
                 wrong.build(backend="numba", hosts=hosts)
             said.append(str(error.value))
         assert said[0] == said[1]
+
+
+def test_shares_of_gpus(monkeypatch):
+    """A population that is placed in a process is divided among its GPUs; others among all."""
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    populations = [be.models.lif_delta(name, size) for name, size in (("a", 60), ("b", 10), ("c", 9))]
+    shares = chosen_shares({"b": 1, "c": 0}, be.Network(populations, [], dt=0.1), [1, 2])
+    assert {name: edges.tolist() for name, edges in shares.edges.items()} == {
+        "a": [0, 20, 60],
+        "b": [0, 0, 10],
+        "c": [0, 9, 9],
+    }
+    assert (shares.number, shares.count, shares.begins.tolist()) == (1, 2, [0, 1])
+    assert [(one.number, one.count) for one in shares.gpus] == [(1, 3), (2, 3)]
+    assert [one.own for one in shares.gpus] == [
+        {"a": (20, 40), "b": (0, 5), "c": (9, 9)},
+        {"a": (40, 60), "b": (5, 10), "c": (9, 9)},
+    ]

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`chosen_devices`: the GPUs that `build(devices=...)` names, if one network can run on all of them."""
+"""`chosen_devices`: the GPUs that `build(devices=...)` names, if they can run one network; or those of a process."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import jax
 
 from ....errors import NetworkError
 from ...description.checks import is_integer
-from ..device import CudaDevice, cuda_device, number_of_gpus
+from ..device import CudaDevice, cuda_device, local_device, number_of_gpus
 
-__all__ = ["MOST_GPUS", "chosen_devices"]
+__all__ = ["MOST_GPUS", "chosen_devices", "devices_of_process"]
 
 MOST_GPUS = 16  # a block sends to each with a lane of a warp
 _PASS = 'pass a number of GPUs, a list such as [0, 1], or "all"'
@@ -28,7 +30,7 @@ def chosen_devices(devices: Any) -> list[CudaDevice]:
     Raises:
         NetworkError: There are fewer, they differ, or one cannot reach another one.
     """
-    numbers = _numbers(devices, number_of_gpus())
+    numbers = _numbers(devices, range(number_of_gpus()))
     found = [cuda_device(number) for number in numbers]
     _check_alike(found)
     for one in found:
@@ -41,22 +43,48 @@ def chosen_devices(devices: Any) -> list[CudaDevice]:
     return found
 
 
-def _numbers(devices: Any, there: int) -> list[int]:
-    """Return the numbers of GPUs, of which so many are there."""
+def devices_of_process(devices: Any = None) -> list[CudaDevice]:
+    """Return the GPUs with which this process takes part in what several do; they need not reach each other's memory.
+
+    Args:
+        devices: How many of those that JAX has in this process; a list of their numbers or of devices of JAX; or "all".
+            None is the one that `jax.default_device` names, else the first.
+
+    Raises:
+        NetworkError: There are fewer, or it is something else.
+    """
+    if devices is None:
+        return [local_device()]
+    return [cuda_device(number) for number in _numbers(devices, _of_jax() or range(number_of_gpus()))]
+
+
+def _of_jax() -> list[int]:
+    """Return the numbers of the GPUs that JAX has in this process: others may be those of other processes."""
+    try:
+        return [int(device.local_hardware_id) for device in jax.local_devices(backend="gpu")]
+    except RuntimeError:  # JAX has none
+        return []
+
+
+def _numbers(devices: Any, there: Sequence[int]) -> list[int]:
+    """Return the numbers of GPUs, of those that are there."""
     if isinstance(devices, str) and devices == "all":
-        numbers = list(range(there))
+        numbers = list(there)
     elif is_integer(devices):
-        if not 1 <= devices <= there:
-            raise NetworkError(f"build: devices is {devices}, and this process has {_counted(there)}; {_PASS}")
-        numbers = list(range(devices))
+        if not 1 <= devices <= len(there):
+            raise NetworkError(f"build: devices is {devices}, and this process has {_counted(len(there))}; {_PASS}")
+        numbers = list(there[:devices])
     elif isinstance(devices, str) or not isinstance(devices, Iterable):
         raise NetworkError(f"build: devices is {devices!r}; {_PASS}")
     else:
         numbers = [_number(device) for device in devices]
     for number in numbers:
-        if not 0 <= number < there:
+        if number not in there:
+            numbered = (
+                "numbered from 0" if list(there) == list(range(len(there))) else f"numbers {', '.join(map(str, there))}"
+            )
             raise NetworkError(
-                f"build: devices has GPU {number}, and this process has {_counted(there)}, numbered from 0; {_PASS}"
+                f"build: devices has GPU {number}, and this process has {_counted(len(there))}, {numbered}; {_PASS}"
             )
         if numbers.count(number) > 1:
             raise NetworkError(f"build: devices has GPU {number} {numbers.count(number)} times; name each once")

@@ -24,7 +24,7 @@ from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
 from ..spikes import SpikeRoom
 from ..structs import FULL, PEER, SLOTS, filled
 from .meeting import Meeting
-from .program import PartResident
+from .program import PartResident, next_sums
 
 __all__ = ["Part"]
 
@@ -67,6 +67,7 @@ class Part(CudaEngine):
         self.is_stale, self._defers = False, False
         self.flag = cleared(device, 16, "a flag")
         self.peers: Memory | None = None
+        self.next_sums: Memory | None = None
         super().__init__(plan, device=device, **options)
         self._given = None
 
@@ -185,7 +186,9 @@ class Part(CudaEngine):
     def make_room(self) -> None:
         """Make room for the spikes of the steps until a launch ends whose list is full."""
         structure = self.shape.structure
-        steps = (3 if self.plastic else 2) + structure.lag + structure.extra  # after the one that reports a full list
+        steps = (
+            (3 if self.plastic else 2) + structure.lag + structure.extra + structure.hold
+        )  # after the one that reports a full list
         self._spikes.make_room(steps * self.partition.per)
 
     def _described(self) -> Any:
@@ -193,6 +196,9 @@ class Part(CudaEngine):
         net, partition = super()._described(), self.partition
         net["first_block"], net["own_blocks"], net["gpu"] = partition.first, partition.here, self.number
         net["patience"] = PATIENCE
+        if self.next_sums is None:
+            self.next_sums = next_sums(self.device, partition, self.shape, self.arrays.slots)
+        net["next_sums"] = self.next_sums.address
         for name, nbytes in self._moves.items():
             if name in net.dtype.names and name != "ends":
                 self._move(net, name, nbytes)

@@ -19,13 +19,14 @@ from ....ffi.launch import LaunchPlan, loaded
 from ...placed import OnGpu
 from ...plan.plan import Plan
 from ..couplings import CouplingRoom
-from ..device import Memory, cleared, held
+from ..device import Device, Memory, cleared, held
+from ..partition import Partition
 from ..program import Call, Resident, steps_of_launch
-from ..shape import list_words
+from ..shape import Shape, list_words
 from ..structs import PEER, filled
 from .calls import TARGET, Program, Share, registered
 
-__all__ = ["AXIS", "PartResident", "SeveralResident", "called"]
+__all__ = ["AXIS", "PartResident", "SeveralResident", "called", "next_sums"]
 
 Array = Any
 
@@ -54,6 +55,7 @@ class PartResident(Resident):
         self.packets = device.memory(self.shape.packets, "packets of spikes")
         self.lists = device.memory(4 * list_words(self.shape, partition.blocks, list_size), "lists of spikes")
         self.flag = cleared(device, 16, "a flag")
+        self.next_sums = next_sums(device, partition, self.shape, int(self.net["slots"]))
         self.carried = CouplingRoom(device, plan, partition) if plan.couplings else None
         self.peers: Memory | None = None
         # The kernel is on the device before any is launched, and so is the one that fills tables.
@@ -73,6 +75,7 @@ class PartResident(Resident):
         self.peers = held(self.device, peers, "addresses of other GPUs")
         self.net["peers"] = self.peers.address
         self.net["packets"], self.net["list"] = self.packets.address, self.lists.address
+        self.net["next_sums"] = self.next_sums.address
         if self.carried is not None:
             self.net["shown"], self.net["met"] = self.carried.shown.address, self.carried.met.address
 
@@ -86,7 +89,13 @@ class PartResident(Resident):
         """The memory whose addresses programs have."""
         assert self.peers is not None
         carried = () if self.carried is None else (self.carried.shown, self.carried.met)
-        return (*super().kept, self.packets, self.lists, self.flag, self.peers, *carried)
+        return (*super().kept, self.packets, self.lists, self.flag, self.peers, self.next_sums, *carried)
+
+
+def next_sums(device: Device, partition: Partition, shape: Shape, slots: int) -> Memory:
+    """Return memory for the sums of the next steps of a GPU, if spikes are held before they are pushed."""
+    steps = slots - shape.structure.hold if shape.structure.hold else 0
+    return device.memory(4 * steps * partition.here * partition.cells, "sums of the next steps")
 
 
 class SeveralResident:

@@ -2,51 +2,182 @@
 // Blocks that push, on several GPUs: each adds to the sums of its own GPU alone. The namesakes of a block are those with
 // its number on the other GPUs. A block tells them its spikes, pushes the rows of its own spikes and of theirs, and then
 // says to the blocks of its GPU that this is done, with the flags of all namesakes: so these come from all blocks.
+//
+// If no delay is short, spikes are held for HOLD steps, and pushed as late as they can be. Then no block waits for another
+// GPU, rows are on their way before the step in which they are pushed, and few steps have sums: those lie close together,
+// apart from the sums between launches, which are those of all steps. In the first HOLD steps of a launch nothing is pushed;
+// then sums move; and in HOLD steps behind the last one the spikes of the last steps are pushed.
+
+constexpr u32 ROWS_OF_ONE = QUEUE / (2 * GPUS);  // rows that have room in shared memory, of each of a block and its namesakes
+constexpr u32 PIECE = 8;                         // lanes that push a row
+static_assert(!PUSHES || ROWS_OF_ONE >= UNITS * INLINE, "what is not in a list has room");
 
 // Where a packet lies that a block sent to a namesake on a GPU, in the inbox to which no block of that GPU listens for it.
 BE u64* namesake_post(const Net& net, u32 gpu, u32 block, u32 t) {
     return inbox_on(net, gpu, 0, block) + (t & (KEPT - 1)) * net.copies * words_of_inbox(net);
 }
 
-BE void tell_namesakes(const Net& net, const Desk& desk, u32 block, u32 t, u64 tag) {
-    const u32 e = t & 1, n = desk.mine[e][0] & COUNT, flags = desk.mine[e][0] >> FLAGS;
-    const bool listed = n > INLINE;
-    if (listed) put_list(net, desk, block, t, n);
-    u64 v = tag << 48 | (u64)(listed ? LISTED : n) << 40 | (u64)flags << 32, w = 0;
-    for (u32 k = 0; k < n && !listed; ++k) {
-        const u64 row = desk.mine[e][k + 1];
-        if (NARROW) (k < 2 ? v : w) |= row << (k < 2 ? 16 * k : 16 * (k - 2));
-        else (k < 1 ? v : w) |= row << (k < 1 ? 0 : 32 * (k - 1));
-    }
-    if (listed) v |= n;
+BE u32 namesake(const Net& net, u32 block, u32 other) {
+    return block % net.own_blocks + (net.gpu + other) % GPUS * net.own_blocks;
+}
+
+// Unit `unit` of a packet: its rows, which no thread reads beyond the number of them.
+BE void put_unit(const Net& net, const Desk& desk, u32 block, u32 t, u32 unit, u64 head) {
+    const u32* const row = desk.mine[t & 1] + 1 + unit * INLINE;
+    const u64 v = head | row[0] | (NARROW ? row[1] << 16 : 0);
+    const u64 w = NARROW ? (u64)(row[4] | row[5] << 16) << 32 | (row[2] | row[3] << 16) : (u64)row[2] << 32 | row[1];
     LANES_DO
-        if (lane + 1 < GPUS) put_pair(namesake_post(net, (net.gpu + 1 + lane) % GPUS, block, t), v, w);
+        if (lane + 1 < GPUS) put_pair(namesake_post(net, (net.gpu + 1 + lane) % GPUS, block, t) + unit * words_of_unit(net), v, w);
     LANES_END
+}
+
+BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag) {
+    const u32 e = t & 1, n = desk.mine[e][0] & COUNT, flags = desk.mine[e][0] >> FLAGS;
+    const bool listed = n > UNITS * INLINE;
+    if (listed) put_list(net, desk, block, t, n);
+    if (HOLD) {
+        LANES_DO
+            u32* const list = list_in_memory(net, block, t);
+            for (u32 k = lane; k < n && !listed; k += 32) put_word(list + k, desk.mine[e][k + 1]);
+        LANES_END
+        ONE_LANE_DO
+            desk.held[t & (KEPT - 1)] = n;
+            desk.noted[t & (KEPT - 1)] = flags;
+        LANES_END
+    }
+    const u64 head = tag << 48 | (u64)(listed ? LISTED : n) << 40 | (u64)flags << 32;
+    NOT_UNROLLED
+    for (u32 unit = 1; unit * INLINE < n && !listed; ++unit) put_unit(net, desk, block, t, unit, (u64)(t + 1) << 32);
+    if (!listed) put_unit(net, desk, block, t, 0, head);
+    else {
+        LANES_DO
+            if (lane + 1 < GPUS) put_pair(namesake_post(net, (net.gpu + 1 + lane) % GPUS, block, t), head | n, 0);
+        LANES_END
+    }
     LANES_MEET;
 }
 
-// Push the rows of the spikes of all namesakes: each warp waits for their packets.
-BE void push_for_namesakes(const Net& net, Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t, u64 tag) {
+// What all blocks of this GPU are to heed in a step: what namesakes said, and what this block did in the same step.
+BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own) {
+    const u32 held = turn >= HOLD ? desk.noted[(t - HOLD) & (KEPT - 1)] : 0;
+    return (HOLD ? held : own) | desk.told[t & 1];
+}
+
+// Queue where rows lie that are to be pushed in a step: those of the block itself, if its spikes are held, and of its
+// namesakes. Each warp awaits the packets of some. What has no room is found again when the rest is pushed.
+BE void queue_spikes(const Net& net, Desk& desk, u32 block, u32 warp, u32 warps, u32 t, u64 tag) {
+    const u32 e = t & 1, step = t - HOLD;
     NOT_UNROLLED
-    for (u32 other = 1; other < GPUS; ++other) {
-        const u32 gpu = (net.gpu + other) % GPUS, from = block % net.own_blocks + gpu * net.own_blocks;
-        const Post post = {namesake_post(net, net.gpu, from, t), 0};
-        u64 v, w;
-        const u32 head = await_packet(net, desk, post, from, tag, v, w), n = head >> 8 == LISTED ? (u32)v : head >> 8;
-        if (warp == 0 && head & 255) {
-            ONE_LANE_DO
-                or_in_block(&desk.mine[t & 1][0], (head & 255) << FLAGS);
-            LANES_END
+    for (u32 other = warp + (HOLD ? 0 : 1); other < GPUS; other += warps) {
+        const u32 from = namesake(net, block, other), begin = (e * GPUS + other) * ROWS_OF_ONE;
+        const Post post = {namesake_post(net, net.gpu, from, step), 0};
+        const u32* const list = list_in_memory(net, from, step);
+        u64 v = 0, w = 0;
+        u32 n = other ? 0 : desk.held[step & (KEPT - 1)];
+        bool listed = other == 0;
+        if (other) {
+            const u32 head = await_packet(net, desk, post, from, tag_before(tag, HOLD), v, w);
+            listed = head >> 8 == LISTED;
+            n = listed ? (u32)v : head >> 8;
+            if (head & 255) {
+                ONE_LANE_DO
+                    or_in_block(&desk.told[e], head & 255);
+                LANES_END
+            }
+            if (listed) fence();
         }
-        if (head >> 8 == LISTED) fence();
-        NOT_UNROLLED
-        for (u32 k = warp; k < n; k += THREADS / 32) {
-            const u32 place = head >> 8 == LISTED ? get_word(list_in_memory(net, from, t) + k) : row_of(v, w, k);
-            const Row row = find_row(net, 0, number_of(net, from, place));
-            LANES_DO
+        LANES_DO
+            NOT_UNROLLED
+            for (u32 k = lane; k < n && k < ROWS_OF_ONE; k += 32) {
+                u64 x = v, y = w;
+                if (!listed && k >= INLINE) await_unit(net, desk, post.at + k / INLINE * words_of_unit(net), from, step, x, y);
+                const u32 place = listed ? get_word(list + k) : row_of(x, y, k % INLINE);
+                const Row row = find_row(net, 0, number_of(net, from, place));
+                desk.queue[begin + k] = (u64)row.at;
+                desk.quads[begin + k] = row.quads;
+                if (HOLD && row.quads) {
+                    ask_for(row.at);
+                    ask_for(row.at + row.quads - 1);
+                }
+            }
+            if (lane == 0) desk.counts[e][other] = n;
+        LANES_END
+        LANES_MEET;
+    }
+}
+
+// Push rows that did not have room in the queue: they are listed.
+BE void push_listed(const Net& net, const Ring& ring, u32 block, u32 from, u32 warp, u32 step, u32 n) {
+    const u32* const list = list_in_memory(net, from, step);
+    NOT_UNROLLED
+    for (u32 k = ROWS_OF_ONE + warp; k < n; k += THREADS / 32) {
+        const Row row = find_row(net, 0, number_of(net, from, get_word(list + k)));
+        LANES_DO
+            NOT_UNROLLED
+            for (u32 j = lane; j < row.quads; j += 32) add_four(ring, fetch(row.at + j));
+        LANES_END
+    }
+}
+
+// Push what was queued for a step. PIECE lanes push a row; which of them begin is another one for each namesake.
+BE void push_queued(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
+    constexpr u32 PIECES = THREADS / PIECE;
+    const u32 e = t & 1;
+    NOT_UNROLLED
+    for (u32 other = HOLD ? 0 : 1; other < GPUS; ++other) {
+        const u32 n = desk.counts[e][other], begin = (e * GPUS + other) * ROWS_OF_ONE;
+        LANES_DO
+            const u32 first = (warp * (32 / PIECE) + lane / PIECE + other * (PIECES / GPUS)) % PIECES;
+            NOT_UNROLLED
+            for (u32 k = first; k < n && k < ROWS_OF_ONE; k += PIECES) {
+                const uint4* const row = (const uint4*)desk.queue[begin + k];
                 NOT_UNROLLED
-                for (u32 j = lane; j < row.quads; j += 32) add_four(ring, fetch(row.at + j));
-            LANES_END
+                for (u32 j = lane % PIECE; j < desk.quads[begin + k]; j += PIECE) add_four(ring, fetch(row + j));
+            }
+        LANES_END
+        if (n > ROWS_OF_ONE) push_listed(net, ring, block, namesake(net, block, other), warp, t - HOLD, n);
+    }
+}
+
+// ---- sums of the next steps
+
+BE u32 next_steps(const Net& net) { return net.slots - HOLD; }
+
+// The sums of a step of this block, among those of the next steps.
+BE int* next_sums_of(const Net& net, u32 cells, u32 own, u32 t) {
+    return cell_from(net.next_sums, t % next_steps(net) * cells + own);
+}
+
+BE void clear_next_sums(const Net& net, u32 cells, u32 own, u32 tid) {
+    for (u32 k = 0; k < next_steps(net); ++k)
+        for (u32 word = tid; word < (BYTES ? net.cells / 4 : net.cells); word += THREADS)
+            next_sums_of(net, cells, own, k)[word] = 0;
+}
+
+// Move what has arrived for the next steps from the sums of all steps, or back. Other blocks may be adding to where it goes.
+BE void move_sums(const Net& net, const Ring& ring, u32 own, u32 tid, u32 t, bool back) {
+    NOT_UNROLLED
+    for (u32 k = 0; k < next_steps(net); ++k) {
+        int* const all = cell_from(ring.sums, ring_step(ring.now + k, ring.slots) * ring.cells + own);
+        int* const next = next_sums_of(net, ring.cells, own, t + k);
+        int *const from = back ? next : all, *const to = back ? all : next;
+        for (u32 word = tid; word < (BYTES ? net.cells / 4 : net.cells); word += THREADS) {
+            const int x = look(from + word);
+            if (!x) continue;
+            from[word] = 0;
+            add_for_all(to + word, x);
         }
     }
+}
+
+// The ring to which rows of spikes of HOLD steps before are pushed: that of the next steps, or behind the last step that of
+// all of them.
+BE Ring held_ring(const Net& net, const Ring& ring, u32 t, bool lives) {
+    Ring held = ring;
+    if (lives) {
+        held.sums = net.next_sums;
+        held.slots = next_steps(net);
+        held.now = t % held.slots - HOLD;  // no delay is shorter
+    } else held.now = ring_step(ring.now + ring.slots - HOLD, ring.slots);
+    return held;
 }
