@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends.numba.foreign import described, make_known
+from ..backends.numba.inner import of_zeros
 from ..backends.numba.kernel import NumbaTarget
 from ..backends.source.module import CompiledTarget
 from .copies import Helper, copied, nest
@@ -36,9 +38,9 @@ def _native_call(eqn: Any) -> Call:
     if full or (levels and any(len(aval.shape) == 0 for aval in p["outs"])):
         raise UnfitError(f"a batch of scalars of the kernel {target.title!r}")
 
-    def write(x: Sequence[str], out: Sequence[str], tools: Tools) -> Texts:
+    def write(kernel: Any, x: Sequence[str], out: Sequence[str], tools: Tools) -> Texts:
         is_foreign = not isinstance(target, NumbaTarget)
-        name = _foreign(eqn, tools) if is_foreign else tools.function("kernel", target.kernel)
+        name = _foreign(eqn, tools) if is_foreign else tools.function("kernel", kernel)
         specs = [None] * count if is_foreign else target.operands
         shapes = [var.aval.shape for var in eqn.invars]
         copies = [copied(tools, out[j], x[i], shapes[i]) for i, j in p["aliases"] if x[i] != out[j]]
@@ -52,9 +54,20 @@ def _native_call(eqn: Any) -> Call:
         batched = tools.function("batch", Helper(", ".join(passed), tuple(loops), apart=False))
         return [*copies, f"{batched}({', '.join([*x, *out])})"]
 
-    foreign = not isinstance(target, NumbaTarget)
-    reuses = tuple(p["aliases"])
-    return Call(target.title, write, reuses=reuses, is_kernel=True, may_fail=True, is_foreign=foreign)
+    def call(kernel: Any, of_zeros: Call | None = None) -> Call:
+        return Call(
+            target.title,
+            functools.partial(write, kernel),
+            reuses=tuple(p["aliases"]),
+            is_kernel=True,
+            is_foreign=not isinstance(target, NumbaTarget),
+            may_fail=True,
+            of_zeros=of_zeros,
+        )
+
+    kernel = target.kernel if isinstance(target, NumbaTarget) else None
+    other = of_zeros(kernel) if not levels else None
+    return call(kernel, None if other is None else call(other))
 
 
 def _address(target: Any) -> int | None:

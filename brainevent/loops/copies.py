@@ -15,12 +15,17 @@ _LEAST, _MOST = 12, 32  # elements of rows that LLVM would unroll before it make
 
 @dataclass(frozen=True)
 class Helper:
-    """A function that the text of a loop calls, as lines; `apart` promises that its arrays do not overlap."""
+    """A function that the text of a loop calls, as lines.
+
+    `apart` promises that its arrays do not overlap. Its loops are `interleaved` if they compute several vectors at a
+    time.
+    """
 
     arguments: str
     body: tuple[str, ...]
     fastmath: frozenset[str] = frozenset()
     apart: bool = True
+    interleaved: bool = False
 
     def text(self, name: str) -> str:
         """Return the function with a name."""

@@ -15,7 +15,7 @@ from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bi
 from ..backends.numba.foreign import ForeignError, call_handler
 from ..backends.numba.inner import inner
 from ..backends.numba.kernel import numba_kernel
-from ..backends.numba.memory import array_at, large_pages, put, unknown, word
+from ..backends.numba.memory import array_at, large_pages, put, stack_memory, unknown, word
 from ..backends.numba.pulse import next_pulse, pulse_memory
 from ..backends.numba.vectors import address
 from ..ffi.pulse import LoopInterruptedError
@@ -30,7 +30,7 @@ __all__ = ["call_of"]
 
 _OF_THREADS = (
     "await_chunks", "begin_threads", "chunk_done", "end_threads", "first_chunk", "last_chunk", "range_of", "run_then",
-    "share_work", "threads_memory", "work_of",
+    "share_work", "work_of",
 )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def _compiled(written: LoopText) -> Any:
     scope |= {"call_handler": call_handler, "ForeignError": ForeignError}
     scope |= {"pulse_memory": pulse_memory, "next_pulse": next_pulse, "LoopInterruptedError": LoopInterruptedError}
     scope |= {name: getattr(workers, name) for name in _OF_THREADS} | {"word": word, "put": put}
-    scope |= {"array_at": array_at, "address": address}
+    scope |= {"array_at": array_at, "address": address, "stack_memory": stack_memory}
     scope |= {f"be_{name}": function for name, function in compiled_forms(written.forms, inlined=True).items()}
     for name, helper in written.helpers.items():
         if not isinstance(helper, Helper):
@@ -99,8 +99,8 @@ def _compiled(written: LoopText) -> Any:
             continue
         exec(compile(helper.text(name), f"<{name}>", "exec"), scope)
         options: dict[str, Any] = {"fastmath": set(helper.fastmath)} if helper.fastmath else {}
-        compile_ = inner(apart=helper.apart, flushes=HARDWARE_FLUSHES, error_model="numpy", **options)
-        scope[name] = compile_(scope[name])
+        options |= {"apart": helper.apart, "interleaved": helper.interleaved, "flushes": HARDWARE_FLUSHES}
+        scope[name] = inner(scope[name], error_model="numpy", **options)
     exec(compile(written.text, "<fused_loop>", "exec"), scope)
     for name in ("work_of_thread", "fused_steps"):
         if name in scope:

@@ -11,6 +11,7 @@ from jax import lax
 from .._compat import closed_jaxpr, scan_counts
 from .body import Body, words_of
 from .places import Layout
+from .rotated import rotated
 from .schedule import Ranks
 from .values import Array, Node, Plan, Stage, UnfitError, View, is_whole, whole
 
@@ -114,7 +115,7 @@ class _Planner:
         is_scan = length is not None
         layout = Layout(body.nodes, head, inputs, outs, self.carries, more, body.barred, hoists_kernels=is_scan)
         calls = [node.call for node in layout.maker.values() if node.call is not None]
-        return Plan(
+        plan = Plan(
             length=length,
             reverse=reverse,
             inputs=tuple(inputs),
@@ -133,6 +134,7 @@ class _Planner:
             may_fail=not is_scan or any(call.may_fail for call in calls),
             is_foreign=any(call.is_foreign or any(plan.is_foreign for plan in call.plans) for call in calls),
         )
+        return rotated(plan) if body.platform == "cpu" else plan
 
 
 # How loops and branches within a body become plans.

@@ -59,6 +59,8 @@ def _stack(eqn: Any) -> Callable[..., Any]:
 
 def _scatter(eqn: Any) -> Callable[..., Any] | None:
     """Return `x.at[i].set(row)` as an update of a slice; None for other updates."""
+    if eqn.params["update_jaxpr"] is not None:
+        raise UnfitError("x.at[...].apply")
     d, (x, places, updates) = eqn.params["dimension_numbers"], (var.aval for var in eqn.invars)
     of_rows = d.inserted_window_dims == d.scatter_dims_to_operand_dims == (0,) and not d.operand_batching_dims
     if not (of_rows and places.shape == (1,) and updates.shape == x.shape[1:]):

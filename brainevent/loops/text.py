@@ -12,6 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..scalar.form import Form, Name
+from .cleared import cleared_sums, of_loop
 from .copies import Helper, bound, indented
 from .lanes import form_of_nodes
 from .named import Named
@@ -52,6 +53,7 @@ class _Writer(Named[str]):
         self.is_within = around is not None  # carries are then in the results when the function is called
         threads = 1 if self.is_within else threads_for(plan)
         self.shared = Shared(threads) if threads > 1 else None
+        self.cleared = cleared_sums(plan)
 
     def written(self) -> LoopText:
         body = ["before = flush_floats()", *self._function(), "restore_floats(before)"]
@@ -107,6 +109,10 @@ class _Writer(Named[str]):
                 lines.append(f"c{array.number} = {_read(f'{source}[()]', array.dtype)}")
             elif array.home == "carry" and not self.is_within:
                 lines.append(self._copied(f"o{self.plan.carries[array.number]}", f"p{array.number}"))
+        sums = [array for array, how in self.cleared.items() if how.first_cleared]
+        if sums:
+            self.helpers.setdefault("clear", _CLEAR)
+        lines += [f"clear({self._flat(array)})" for array in sums]
         return [*lines, *(f"in_large_pages(o{i})" for i in sorted(self.plan.rows) if self._has_many_rows(i))]
 
     def _has_many_rows(self, i: int) -> bool:
@@ -180,6 +186,7 @@ class _Writer(Named[str]):
 
     def _call(self, node: Node) -> Texts:
         assert node.call is not None
+        call = (node.call.of_zeros if node.outs[0] in self.cleared else None) or node.call
         operands = [self._argument(view, place in node.call.scalars) for place, view in enumerate(node.ins)]
         results = []
         for array in node.outs:
@@ -187,7 +194,7 @@ class _Writer(Named[str]):
                 results.append(f"b{array.number}")
             else:
                 results.append(self._part(self._flat(array), array, 0, array.shape))
-        lines = node.call.write(operands, results, self)
+        lines = call.write(operands, results, self)
         scalars = (array for array in node.outs if array.shape == ())
         return lines + [f"s{a.number} = {_read(f'b{a.number}[()]', a.dtype)}" for a in scalars]
 
@@ -209,6 +216,7 @@ class _Writer(Named[str]):
         for text, index, _ in reads:
             if index:
                 arrays.setdefault(text, f"a{len(arrays)}")
+        sums = of_loop(self.cleared, nodes)
         scalars = {text: name.text for (text, index, _), name in reads.items() if not index}
         passed = (_read(f"{arrays[text]}{index}", dtype) if index else scalars[text] for text, index, dtype in reads)
         body = [f"{', '.join(f'x{k}' for k in range(len(stored)))} = be_{form}({', '.join(passed)})"]
@@ -216,15 +224,19 @@ class _Writer(Named[str]):
             for place in map(self._place, self.plan.places[array]):
                 local = arrays.setdefault(place, f"a{len(arrays)}")
                 body.append(f"{local}{axes.index(whole(array))} = {_stored(f'x{k}', array.dtype)}")
+        body += [f"{arrays[self._flat(read)]}{axes.index(view)} = 0" for read, view in sums]
         ends = [*map(str, axes.shape[:-1]), bound(axes.shape[-1])]
+        interleaved = axes.shape[-1] >= _LONG_AXIS and _length(self.forms[-1]) >= _LONG_FORM
         shared = self.shared if is_shared(nodes) else None
         for axis in reversed(range(shared is not None, len(ends))):
             body = [f"for i{axis} in range(np.uint64({ends[axis]})):", *indented(body)]
         names = [*arrays.values(), *scalars.values()]
         if shared is None:
-            return [f"{self.function('loop', Helper(', '.join(names), tuple(body)))}({', '.join([*arrays, *scalars])})"]
+            helper = Helper(", ".join(names), tuple(body), interleaved=interleaved)
+            return [f"{self.function('loop', helper)}({', '.join([*arrays, *scalars])})"]
         body = ["for j0 in range(np.uint64(count)):", *indented(["i0 = np.uint64(begin) + j0", *body])]
-        name = self.function("loop", Helper(", ".join([*names, "begin", "count"]), tuple(body)))
+        helper = Helper(", ".join([*names, "begin", "count"]), tuple(body), interleaved=interleaved)
+        name = self.function("loop", helper)
         bases = [view.base for node in nodes for view in node.ins if isinstance(view.base, Array)]
         found = {
             self._flat(base): base for base in bases if base.shape and (base.home != "made" or self.plan.places[base])
@@ -249,6 +261,16 @@ class _Writer(Named[str]):
 
 
 _LARGE = 2**24  # bytes of a result
+_LONG_FORM = 40  # lines, most of which wait for others: with a second vector, the processor has more to do meanwhile
+_LONG_AXIS = 256  # elements, so that few are left when several vectors are computed at a time
+
+
+def _length(form: Form) -> int:
+    """Return the number of lines of a form, with those of the functions that it calls."""
+    return len(form.lines) + sum(len(function.lines) for function in form.functions)
+
+
+_CLEAR = Helper("to", ("for i in range(np.uint64(to.size)):", "    to[i] = 0"))
 _COPIED = Helper("to, source", ("for i in range(np.uint64(to.size)):", "    to[i] = source[i]"))
 # Inputs of a form, by the text of an array and an index, of a scalar without, and the dtype that is read.
 _Reads = dict[tuple[str, ...], Name]

@@ -82,7 +82,7 @@ class Shared:
         work += [line for pair in pairs for line in pair]
         body = ["flush_floats()", "table = word(line, 0)", "while True:", *indented(work)]
         loop = [
-            f"table = threads_memory({self.words})",
+            f"table = stack_memory({self.words})",
             f"begin_threads(work_of_thread, table, {self.threads})",
             f"run_then(fused_steps, ({arguments},), end_threads, table)",
         ]

@@ -103,7 +103,8 @@ class Call:
 
     Operands whose places are in `scalars` are passed as scalars, all others as arrays, also those without axes.
     `reuses` are pairs of an operand and a result that begins with its content: it may have the same memory. On a GPU,
-    `zeroes` are results that are zero when it begins. `plans` are those of loops and branches within it.
+    `zeroes` are results that are zero when it begins; on the CPU, `of_zeros` is the same call for a result that is.
+    `plans` are those of loops and branches within it.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Call:
     is_foreign: bool = False  # its code is another library's
     plans: tuple[Any, ...] = ()
     may_fail: bool = False  # or never end: it runs only where the program runs it
+    of_zeros: Call | None = None
 
 
 @dataclass(frozen=True, eq=False)

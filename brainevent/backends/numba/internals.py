@@ -74,6 +74,7 @@ _LATER = ("numba.core.boxing", "numba.core.runtime.context")  # what Numba impor
 _NEVER = 1_000_000_000
 _WITH = ("BEFORE_WITH", "LOAD_SPECIAL")  # Python 3.11, and from 3.14 on
 _FLUSHES = '"denormal-fp-math"="preserve-sign,preserve-sign"'
+_INTERLEAVED = 4  # vectors that a loop computes at a time
 _ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of a pointer that Numba keeps for a function; its loader fills it in
 _THREAD_FUNCTIONS = {
     "get_num_threads": "i32 @get_num_threads()",
@@ -171,11 +172,12 @@ def compile_function(kernel: Dispatcher, arguments: tuple[types.Type, ...]) -> A
 
 
 @functools.cache
-def inner_compiler(*, apart: bool, flushes: bool, later: bool) -> type[Compiler]:
+def inner_compiler(*, apart: bool, flushes: bool, later: bool, interleaved: bool) -> type[Compiler]:
     """Return a compiler of functions that only compiled code calls; `inner` says what the arguments mean."""
-    marks = {"apart": apart, "flushes": flushes, "later": later}
+    marks = {"apart": apart, "flushes": flushes, "later": later, "interleaved": interleaved}
     name = "_".join(["Inner", *(mark for mark, on in marks.items() if on)])  # the content of functions includes it
-    library_type = type(f"{name}_Library", (_InnerLibrary,), {"flushes": flushes, "later": later})
+    of_library = {"flushes": flushes, "later": later, "interleaved": interleaved}
+    library_type = type(f"{name}_Library", (_InnerLibrary,), of_library)
 
     def __init__(  # noqa: N807 - of the class below
         self: Compiler, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, locals_: Any
@@ -191,7 +193,7 @@ def inner_compiler(*, apart: bool, flushes: bool, later: bool) -> type[Compiler]
 class _InnerLibrary(JITCodeLibrary):
     """A module that is linked into others, and not given to the engine."""
 
-    flushes = later = False
+    flushes = later = interleaved = False
 
     @property
     def codegen(self) -> Any:
@@ -199,12 +201,14 @@ class _InnerLibrary(JITCodeLibrary):
         return _WithoutEnvironments(self._codegen)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Add Numba's code; also with the attribute for flushed denormals, which Numba cannot set."""
-        if not self.flushes:
+        """Add Numba's code; also with what Numba cannot say: flushed denormals, and vectors that are interleaved."""
+        if not (self.flushes or self.interleaved):
             super().add_ir_module(ir_module)
             return
         text = cgutils.normalize_ir_text(str(ir_module))
-        module = llvm.parse_assembly(re.sub(r"^(define .*)$", rf"\1 {_FLUSHES}", text, flags=re.M))
+        if self.flushes:
+            text = re.sub(r"^(define .*)$", rf"\1 {_FLUSHES}", text, flags=re.M)
+        module = llvm.parse_assembly(_with_interleaved_loops(text) if self.interleaved else text)
         module.name = ir_module.name
         module.verify()
         self.add_llvm_module(module)
@@ -223,6 +227,25 @@ class _InnerLibrary(JITCodeLibrary):
         """Raise: the function has no address, like a name that is not defined."""
         self._ensure_finalized()
         return 0
+
+
+_BLOCK, _JUMP = re.compile(r'^"?(B\d+)"?:'), re.compile(r'^ +br label %"?(B\d+)"?$')
+
+
+def _with_interleaved_loops(text: str) -> str:
+    """Return the text of a module whose loops tell LLVM how many vectors to compute at a time, if it makes vectors."""
+    lines, known, loops = list[str](), set[str](), 0
+    first = max((int(number) for number in re.findall(r"^!(\d+) =", text, flags=re.M)), default=-1) + 1
+    for line in text.splitlines():
+        if (block := _BLOCK.match(line)) is not None:
+            known.add(block[1])
+        jump = _JUMP.match(line)
+        is_back = jump is not None and jump[1] in known  # from the end of a loop to its beginning
+        loops += is_back
+        lines.append(f"{line}, !llvm.loop !{first + loops}" if is_back else line)
+    lines += [f"!{number} = distinct !{{!{number}, !{first}}}" for number in range(first + 1, first + loops + 1)]
+    lines.append(f'!{first} = !{{!"llvm.loop.interleave.count", i32 {_INTERLEAVED}}}')
+    return "\n".join(lines)
 
 
 class _WithoutEnvironments:

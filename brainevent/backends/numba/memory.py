@@ -17,11 +17,12 @@ from .internals import RequireLiteralValue, cgutils, row_major_array
 
 __all__ = [
     "acquire", "add_to", "any_of", "array_at", "as_word", "call", "count_up", "count_within", "join_thread",
-    "large_pages", "prefetch", "put", "release", "start_thread", "unknown", "word", "yield_thread",
+    "large_pages", "prefetch", "put", "release", "stack_memory", "start_thread", "unknown", "word", "yield_thread",
 ]  # fmt: skip
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _BYTE = ir.IntType(8).as_pointer()
+_LINE = 64  # bytes
 
 
 def _pointer(builder: ir.IRBuilder, address: Any, index: Any = None) -> Any:
@@ -62,6 +63,25 @@ def array_at(typing_context: Any, address: Any, size: Any, dtype: Any) -> Any:
 
     given = types.UniTuple(types.int64, sizes) if isinstance(size, types.BaseTuple) else types.int64
     return kind(types.int64, given, dtype), codegen
+
+
+@intrinsic
+def stack_memory(typing_context: Any, words: Any) -> Any:
+    """Return the address of some words, a literal number, in lines of a cache: memory of the function that calls this.
+
+    It lives as long as this function runs, and has any content.
+    """
+    if not isinstance(words, types.IntegerLiteral):
+        raise RequireLiteralValue("stack_memory takes a literal number")
+    nbytes = 8 * words.literal_value + _LINE
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        with builder.goto_entry_block():  # not cgutils.alloca_once, which clears it in each turn of a loop
+            memory = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes))
+        begin = builder.add(builder.ptrtoint(memory, _I64), _I64(_LINE - 1))
+        return builder.and_(begin, _I64(-_LINE))
+
+    return types.int64(words), codegen
 
 
 @intrinsic

@@ -20,12 +20,12 @@ from numba.extending import intrinsic
 
 from ... import config
 from .inner import inner
-from .internals import RequireLiteralValue, cgutils, target_context
+from .internals import cgutils, target_context
 from .memory import acquire, add_to, join_thread, put, release, start_thread, word, yield_thread
 
 __all__ = [
     "available_threads", "await_chunks", "begin_threads", "chunk_done", "end_threads", "first_chunk", "last_chunk",
-    "operands_of", "range_of", "run_then", "share_work", "threads_memory", "work_of",
+    "operands_of", "range_of", "run_then", "share_work", "work_of",
 ]  # fmt: skip
 
 _LINE = 64  # bytes
@@ -51,21 +51,6 @@ def available_threads() -> int:
 def operands_of(threads: int) -> int:
     """Return the first word of the table that is for operands."""
     return (_LINES + threads) * _LINE // 8
-
-
-@intrinsic
-def threads_memory(typing_context: Any, words: Any) -> Any:
-    """Return the address of a table of some words, a literal: it is memory of the function that calls this."""
-    if not isinstance(words, types.IntegerLiteral):
-        raise RequireLiteralValue("threads_memory takes a literal number")
-    nbytes = 8 * words.literal_value + _LINE
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        memory = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), nbytes))
-        begin = builder.add(builder.ptrtoint(memory, _I64), _I64(_LINE - 1))
-        return builder.and_(begin, _I64(-_LINE))
-
-    return types.int64(words), codegen
 
 
 @intrinsic

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from ...backends.numba.inner import inner
+from ...backends.numba.inner import inner, with_of_zeros
 from . import coordinates, visits, walks
 from .coordinates import Coordinates
 from .rows import Rows
@@ -63,20 +63,24 @@ def _of_elements(of: Terms, elements: Coordinates, *, ndim: int) -> Any:
 
 @functools.cache
 def _of_rows(of: Terms, rows: Rows, *, transpose: bool, ndim: int, threads: bool, long: bool) -> Any:
-    walk = _walk(of, rows, transpose=transpose, ndim=ndim)
-    if not threads:
-        return by_one_thread(walk, transpose=transpose)
-    if long and of.event and transpose and ndim == 1 and rows.columns:
-        return in_rows_or_columns(walk, visits.scatter_part(of, rows), of, rows)
-    return in_rows(walk, of, rows, transpose=transpose)
+    def kernel(walk: Any, of_zeros: Any = None) -> Any:
+        if not threads:
+            return by_one_thread(of_zeros or walk, transpose=transpose)
+        if long and of.event and transpose and ndim == 1 and rows.columns:
+            return in_rows_or_columns(walk, visits.scatter_part(of, rows), of, rows, of_zeros=of_zeros)
+        return in_rows(walk, of, rows, transpose=transpose, of_zeros=of_zeros)
+
+    if transpose and ndim == 1:
+        scatter = visits.scatter_events if of.event else walks.scatter
+        walk = scatter(of, rows)
+        return with_of_zeros(kernel(walk), kernel(walk, scatter(of, rows, clears=False)))
+    return kernel(_walk(of, rows, transpose=transpose, ndim=ndim))
 
 
 def _walk(of: Terms, rows: Rows, *, transpose: bool, ndim: int) -> Any:
     if not transpose:
         return walks.gather_columns(of, rows) if ndim == 2 else walks.gather(of.gathered or of, rows)
-    if of.event:
-        return visits.scatter_event_columns(of, rows) if ndim == 2 else visits.scatter_events(of, rows)
-    return walks.scatter_columns(of, rows) if ndim == 2 else walks.scatter(of, rows)
+    return visits.scatter_event_columns(of, rows) if of.event else walks.scatter_columns(of, rows)
 
 
 # ---- by one thread, or several
@@ -96,9 +100,9 @@ def by_one_thread(walk: Any, *, transpose: bool) -> Any:
     return inner(fastmath=fastmath)(kernel)
 
 
-def in_rows(walk: Any, of: Terms, rows: Rows, *, transpose: bool) -> Any:
-    """Return the kernel in which threads share the rows."""
-    stored, merge = rows.stored, merging(of)
+def in_rows(walk: Any, of: Terms, rows: Rows, *, transpose: bool, of_zeros: Any = None) -> Any:
+    """Return the kernel in which threads share the rows; one thread walks through sums that are zero by `of_zeros`."""
+    stored, merge, alone = rows.stored, merging(of), of_zeros or walk
 
     @inner(parallel=dict(IN_THREADS))
     def in_threads(weights: Any, structure: Any, x: Any, out: Any) -> None:
@@ -106,7 +110,7 @@ def in_rows(walk: Any, of: Terms, rows: Rows, *, transpose: bool) -> Any:
         elements = stored(structure)
         threads = threads_for(of_events(elements, x), out.size) if transpose else threads_for(elements, 0)
         if threads < 2:
-            walk(weights, structure, x, np.int64(0), number, out)
+            alone(weights, structure, x, np.int64(0), number, out)
         elif transpose:
             sums = np.empty((threads,) + out.shape, out.dtype)  # noqa: RUF005 - Numba knows no other way
             for thread in numba.prange(threads):
@@ -121,9 +125,12 @@ def in_rows(walk: Any, of: Terms, rows: Rows, *, transpose: bool) -> Any:
     return in_threads
 
 
-def in_rows_or_columns(walk: Any, of_part: Any, of: Terms, rows: Rows) -> Any:
-    """Return the kernel of a transposed product in which threads share the rows, or the sums."""
-    stored, merge = rows.stored, merging(of)
+def in_rows_or_columns(walk: Any, of_part: Any, of: Terms, rows: Rows, *, of_zeros: Any = None) -> Any:
+    """Return the kernel of a transposed product in which threads share the rows, or the sums.
+
+    One thread walks through sums that are zero by `of_zeros`.
+    """
+    stored, merge, alone = rows.stored, merging(of), of_zeros or walk
 
     @inner(parallel=dict(IN_THREADS))
     def in_rows_or_columns(weights: Any, structure: Any, x: Any, out: Any) -> None:
@@ -132,7 +139,7 @@ def in_rows_or_columns(walk: Any, of_part: Any, of: Terms, rows: Rows) -> Any:
         by_columns = threads_for_columns(elements, size, row)
         threads = by_columns if by_columns else threads_for(elements, size)
         if threads < 2:
-            walk(weights, structure, x, np.int64(0), number, out)
+            alone(weights, structure, x, np.int64(0), number, out)
             return
         sums = np.empty((0 if by_columns else threads, size), out.dtype)
         for thread in numba.prange(threads):

@@ -14,12 +14,17 @@ from typing import Any
 import numpy as np
 
 from ...backends.numba.inner import inner
-from ...backends.numba.memory import prefetch
+from ...backends.numba.memory import array_at, prefetch, stack_memory
 from .events import list_events
 from .rows import BLOCK, LINE, LISTED, Rows, unsigned
 from .terms import Terms, adding, fetching
 
 __all__ = ["cut_rows", "scatter_event_columns", "scatter_events", "scatter_part"]
+
+
+# Rows that are listed: their numbers, and where they begin and end. Memory from the system takes longer than a step.
+_LISTS = 3, LISTED + BLOCK
+_WORDS = 3 * (LISTED + BLOCK)
 
 
 def _listing(rows: Rows) -> Any:
@@ -36,14 +41,15 @@ def _listing(rows: Rows) -> Any:
     return list_rows
 
 
-def scatter_events(of: Terms, rows: Rows) -> Any:
-    """Return the walk that adds the rows of a vector of events."""
+def scatter_events(of: Terms, rows: Rows, *, clears: bool = True) -> Any:
+    """Return the walk that adds the rows of a vector of events; unless it `clears` the sums, they are zero before."""
     add, list_rows, nothing = add_rows_listed(of, rows), _listing(rows), of.nothing
 
     @inner
     def scatter_events(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
-        out[:] = nothing(out)
-        listed = np.empty((3, LISTED + BLOCK), np.int64)
+        if clears:
+            out[:] = nothing(out)
+        listed = array_at(stack_memory(_WORDS), _LISTS, np.int64)
         start = first
         while start < last:
             start, found = list_rows(structure, x, start, last, listed)
@@ -60,7 +66,7 @@ def scatter_part(of: Terms, rows: Rows) -> Any:
     @inner
     def scatter_part(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
         out[first:last] = nothing(out)
-        listed = np.empty((3, LISTED + BLOCK), np.int64)
+        listed = array_at(stack_memory(_WORDS), _LISTS, np.int64)
         start = np.int64(0)  # a literal would be another type, and compiled again
         while start < x.shape[0]:
             start, found = list_rows(structure, x, start, x.shape[0], listed)
@@ -234,14 +240,16 @@ def add_in_tiles(of: Terms, rows: Rows) -> Any:
 
     @inner
     def add(weights: Any, structure: Any, listed: Any, here: Any, end: Any, found: int, out: Any) -> bool:
+        size = out.shape[0]
+        if found < _ENOUGH or size < max(2 * _LEAST, _WORTH):
+            return False
         elements = np.int64(0)
         for k in range(found):
             elements += end[k] - here[k]
-        size = out.shape[0]
-        tile, places = _LEAST, max(1, found * size)
+        tile, places = _LEAST, found * size
         while tile < _MOST and elements * tile < _RUN * places:
             tile *= 2
-        if found < _ENOUGH or size < max(2 * tile, _WORTH) or elements * tile // places < _SLICE:
+        if size < 2 * tile or elements * tile // places < _SLICE:
             return False
         one = common(weights)
         until = np.int64(-1)  # the last sum of a tile

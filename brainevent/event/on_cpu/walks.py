@@ -62,14 +62,18 @@ def gather_columns(of: Terms, rows: Rows) -> Any:
     return gather_columns
 
 
-def scatter(of: Terms, rows: Rows) -> Any:
-    """Return the walk that adds each row to the sums of its columns, times a vector x."""
+def scatter(of: Terms, rows: Rows, *, clears: bool = True) -> Any:
+    """Return the walk that adds each row to the sums of its columns, times a vector x.
+
+    Unless it `clears` the sums, they are zero before.
+    """
     common, weight, counts, term, add = of.common, of.weight, of.counts, of.term, adding(of, rows)
     bounds, column, place, nothing = rows.bounds, rows.column, rows.place, of.nothing
 
     @inner
     def scatter(weights: Any, structure: Any, x: Any, first: int, last: int, out: Any) -> None:
-        out[:] = nothing(out)
+        if clears:
+            out[:] = nothing(out)
         one = common(weights)
         for row in range(np.uint64(first), np.uint64(last)):
             value = x[row]
