@@ -31,7 +31,9 @@ def measure(
     random = np.random.default_rng(0)
     weights = weights_of(random, hidden)
     data = jax.device_put(samples(random, batch, steps))
-    ways: dict[str, Callable[..., Any]] = {f"backend {backend}": _ours(weights, steps, backend) for backend in ours}
+    ways: dict[str, Callable[..., Any]] = {
+        f"backend {backend}": backend_loss(weights, steps, backend) for backend in ours
+    }
     for turns in unrolled:
         ways[f"a scan by hand, unrolled {turns}"] = by_hand(turns)
     others, absent = _peers(peers, hidden)
@@ -149,7 +151,7 @@ def leaky(s: Any, arriving: Any, p: Any) -> Any:
     return s.replace(v=jnp.where(spike, 0.0, v)), spike
 
 
-def _ours(weights: Weights, steps: int, backend: str) -> Callable[..., Any]:
+def backend_loss(weights: Weights, steps: int, backend: str) -> Callable[..., Any]:
     import brainevent as be
 
     names = "given->hidden.syn", "hidden->hidden.syn"

@@ -33,13 +33,15 @@ class Content:
     large: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
 
-def content_of(*values: Any, anew: Any = None, as_written: bool = False) -> Content:
+def content_of(*values: Any, anew: Any = None, as_written: bool = False, closed: bool = False) -> Content:
     """Return the content of values: the name is random if something in them is opaque.
 
     `anew` is a function for Numba that is compiled again, even if it was compiled before. The content of functions
-    `as_written` does not depend on earlier compilations.
+    `as_written` does not depend on earlier compilations. `closed` is for functions that run once, when something is
+    made of them: then the name is also fleeting if they may read something else, such as the environment.
     """
     walk = Walk(anew, as_written)
+    walk.extending += closed
     try:
         name = digest_of(walk.all_parts((sys.version_info[:2], jax.__version__, values)))
     except OpaqueError as error:

@@ -27,6 +27,7 @@ _READING = {
     "default_rng", "environ", "fromfile", "fromregex", "genfromtxt", "getenv", "getsource", "getsourcelines", "load",
     "loadtxt", "memmap", "open_memmap", "random",
 }  # fmt: skip
+_WALKED = ("brainevent.network.", "brainevent.scalar.")  # whose functions are walked as those of users are
 _BUILTIN = {"__import__", "breakpoint", "dir", "eval", "exec", "globals", "hash", "id", "input", "locals", "open"}
 
 
@@ -68,6 +69,8 @@ def _is_outside(value: Any) -> bool:
     name, module = value.__name__, str(value.__module__)
     if getattr(builtins, name, None) is value:
         return name in _BUILTIN
+    if isinstance(value, types.FunctionType) and module.startswith(_WALKED):
+        return False
     return is_library(module) and (name in _READING or not _is_closed(module))
 
 

@@ -191,6 +191,8 @@ class Walk(Walking):
             self._see(value)
             yield f"{type(value).__qualname__} {getattr(value, 'prefer_literal', '')}".encode()
             yield from self.parts(value.__wrapped__)
+            if type(value).__module__.startswith("jax."):  # with a derivative or a batch of its own
+                yield from self.parts({name: x for name, x in vars(value).items() if not name.startswith("__")})
         else:
             raise OpaqueError(f"an object of type {type(value).__module__}.{type(value).__qualname__}")
 

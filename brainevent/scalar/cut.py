@@ -3,12 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-
-import numpy as np
-from scipy.sparse import coo_array  # type: ignore[import-untyped]
-from scipy.sparse.csgraph import maximum_flow  # type: ignore[import-untyped]
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from .form import Line, Name
 from .lines import defined, read
@@ -70,16 +67,51 @@ class _Graph:
 
     def cut(self) -> set[Name]:
         """Return the names of which one node lies on the side of the source, and the other one does not."""
-        ends = np.array(list(self.capacities)).reshape(-1, 2).T
-        capacities = np.array(list(self.capacities.values()), np.int32)
-        graph = coo_array((capacities, ends), shape=(len(self.places),) * 2).tocsr()
-        left = (graph - maximum_flow(graph, 0, 1).flow).tocsr()
-        reached, waiting = {0}, deque([0])
-        while waiting:
-            node = waiting.popleft()
-            row = slice(*left.indptr[node : node + 2])
-            new = set(left.indices[row][left.data[row] > 0].tolist()) - reached
-            reached |= new
-            waiting += new
+        reached = _source_side(len(self.places), self.capacities)
         before = {name for name in self.names if self.places[name, "in"] in reached}
         return {name for name in before if self.places[name, "out"] not in reached}
+
+
+def _source_side(nodes: int, capacities: Mapping[tuple[int, int], int]) -> set[int]:
+    """Return the nodes on the side of node 0 of the minimum cut nearest to it; node 1 is the sink (Dinic 1970)."""
+    left: list[dict[int, int]] = [{} for _ in range(nodes)]  # what may still flow from a node to others
+    for (before, after), capacity in capacities.items():
+        left[before][after] = left[before].get(after, 0) + capacity
+        left[after].setdefault(before, 0)
+    while 1 in (depths := _depths(left)):
+        further = {node: depth + 1 for node, depth in depths.items()}
+        ways = [[x for x in left[node] if depths.get(x) == further.get(node, -1)] for node in range(nodes)]
+        while path := _path(left, ways):
+            most = min(left[before][after] for before, after in itertools.pairwise(path))
+            for before, after in itertools.pairwise(path):
+                left[before][after] -= most
+                left[after][before] += most
+    return {*depths}
+
+
+def _depths(left: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    """Return how far the nodes are from node 0 that something may still flow to."""
+    depths, waiting = {0: 0}, deque([0])
+    while waiting:
+        node = waiting.popleft()
+        new = [after for after, rest in left[node].items() if rest > 0 and after not in depths]
+        depths |= dict.fromkeys(new, depths[node] + 1)
+        waiting += new
+    return depths
+
+
+def _path(left: Sequence[Mapping[int, int]], ways: Sequence[list[int]]) -> list[int]:
+    """Return a path from node 0 to node 1 along ways, of which those that end are removed; nothing if there is none."""
+    path = [0]
+    while path[-1] != 1:
+        node = path[-1]
+        while ways[node] and left[node][ways[node][-1]] == 0:
+            ways[node].pop()
+        if ways[node]:
+            path.append(ways[node][-1])
+        elif node == 0:
+            return []
+        else:
+            path.pop()
+            ways[path[-1]].pop()
+    return path

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from .form import Assign, Branch, Constant, Line, Loop, Name, Operand, constant
+from .form import Assign, Branch, Constant, Form, Line, Loop, Name, Operand, constant
 
-__all__ = ["defined", "needed", "read", "without_repetitions"]
+__all__ = ["defined", "needed", "read", "uses_of", "without_repetitions"]
 
 _COMMUTES = ("add", "mul", "and", "or", "xor", "eq", "ne")
 
@@ -32,6 +32,20 @@ def read(line: Line) -> set[Name]:
         for lines, results in ((line.then, line.then_results), (line.otherwise, line.otherwise_results))
     )
     return _names((line.condition,)) | then | otherwise
+
+
+def uses_of(form: Form) -> Iterator[tuple[Name, str, str]]:
+    """Yield each name that is read, with the operation and the dtype of its result; with "" where there is none."""
+    for line in form.all_lines():
+        operation, dtype = (line.op, line.target.dtype) if isinstance(line, Assign) else ("", "")
+        if isinstance(line, Assign):
+            operands: tuple[Operand, ...] = line.operands
+        elif isinstance(line, Loop):
+            operands = (*line.starts, line.go, *line.results)
+        else:
+            operands = (line.condition, *line.then_results, *line.otherwise_results)
+        yield from ((one, operation, dtype) for one in operands if isinstance(one, Name))
+    yield from ((one, "", "") for one in form.outputs if isinstance(one, Name))
 
 
 def _read_by(lines: Sequence[Line], results: Iterable[Operand]) -> set[Name]:

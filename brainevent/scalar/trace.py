@@ -21,7 +21,7 @@ import numpy as np
 from .. import _units as units
 from ..errors import RuleError, UnknownNameError, did_you_mean
 from .form import DTYPES, FLOATS, Form, Name, boxed, form_dtype
-from .lines import needed
+from .lines import needed, uses_of
 from .lower import Lowering
 from .random import Random
 from .record import Record
@@ -291,6 +291,17 @@ class TracedRule:
     def value(self) -> bool:
         """Whether spikes have a value."""
         return self.told.value
+
+    @cached_property
+    def as_floats(self) -> dict[str, str]:
+        """The parameters that are integers, and that the rule reads only as floats: their dtypes by name."""
+        uses = list(uses_of(self.form))
+        found = {}
+        for name in self.params:
+            dtypes = [target if op == "convert" else "" for one, op, target in uses if one == name]
+            if dtypes and name.dtype in ("int32", "uint32") and all(dtype in FLOATS for dtype in dtypes):
+                found[name.text.removeprefix("p_")] = min(dtypes)  # float32, if some are
+        return found
 
     def with_events(self, events: Collection[str]) -> Form:
         """Return the form without all events but the spike and some others."""

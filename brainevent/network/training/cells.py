@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from ...errors import RuleError
-from ...scalar.adjoint import Adjoint, adjoint_of
+from ...scalar.adjoint import Adjoint
 from ...scalar.form import Form, Name
 from ..plan.plan import PopulationPlan
 from ..reference.components import Component
 from ..reference.products import Product
+from .adjoints import adjoint_in
 
 __all__ = ["Cell", "Cells", "cells_of", "named", "refusal"]
 
@@ -34,8 +35,8 @@ def refusal(component: Component) -> str:
     if component.couplings:
         return f"the coupling {component.couplings[0].plan.name} carries a state in every step"
     try:
-        for population in component.populations:
-            adjoint_of(population.rule, component.surrogate)
+        for place, population in enumerate(component.populations):
+            adjoint_in(component, place, population)
     except RuleError as error:
         return str(error)
     return ""
@@ -178,7 +179,7 @@ def cells_of(component: Component, trained: Collection[tuple[str, str]] | None) 
     cells = []
     for place, p in enumerate(component.populations):
         own = None if trained is None else [name for population, name in trained if population == p.name]
-        adjoint = None if own is None else adjoint_of(p.rule, component.surrogate, own, name=f"p{place}")
+        adjoint = None if own is None else adjoint_in(component, place, p, own)
         sampled = dict.fromkeys(sample.state for sample in wanted if sample.population == p.name)
         cells.append(Cell(place, p, adjoint, tuple(sampled)))
     return Cells(component, tuple(cells))

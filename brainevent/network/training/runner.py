@@ -130,4 +130,6 @@ def _ran(cells: Cells, given: Given, results: Arrays) -> Ran:
 
 def _ending(spikes: Array, depth: int) -> Array:
     """Return the spikes of the last steps, (depth, neurons), with zeros before the first step."""
-    return jnp.pad(spikes, ((max(0, depth - len(spikes)), 0), (0, 0)))[-depth:]
+    if len(spikes) < depth:
+        spikes = jnp.pad(spikes, ((depth - len(spikes), 0), (0, 0)))
+    return spikes[len(spikes) - depth :]

@@ -50,6 +50,8 @@ def times(spikes: Array, matrix: Array, delay: int = 0) -> Array:
 def earlier(spikes: Array, delay: int) -> Array:
     """Return spikes (networks, samples, steps, sources) some steps later: before them there are none."""
     steps = spikes.shape[2]
+    if delay == 0:
+        return spikes
     return jnp.pad(spikes[:, :, : max(0, steps - delay)], ((0, 0), (0, 0), (min(steps, delay), 0), (0, 0)))
 
 

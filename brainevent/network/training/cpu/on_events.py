@@ -100,16 +100,16 @@ def outer_rows(spikes: Any, arrived: Any, delay: Any, first: Any, last: Any, out
 
 
 @inner(later=True)
+def numbers_of(table: Any) -> Any:
+    """Return the numbers of networks, samples, steps, sources and neurons, the delay, and the number of parts."""
+    sizes = word(table, 3), word(table, 4), word(table, 5), word(table, 6), word(table, 7)
+    return (*sizes, word(table, 8), word(table, 9))
+
+
+@inner(later=True)
 def times_part(number: Any, table: Any) -> None:
     """Multiply some rows of a network."""
-    networks, samples, steps, sources, width = (
-        word(table, 3),
-        word(table, 4),
-        word(table, 5),
-        word(table, 6),
-        word(table, 7),
-    )
-    delay, parts = word(table, 8), word(table, 9)
+    networks, samples, steps, sources, width, delay, parts = numbers_of(table)
     spikes = array_at(word(table, 0), (networks, samples, steps, sources), np.uint8)
     matrix = array_at(word(table, 1), (networks, sources, width), np.float32)
     out = array_at(word(table, 2), (networks, samples, steps, width), np.float32)
@@ -120,14 +120,7 @@ def times_part(number: Any, table: Any) -> None:
 @inner(later=True)
 def outer_part(number: Any, table: Any) -> None:
     """Add up for some neurons of a network."""
-    networks, samples, steps, sources, width = (
-        word(table, 3),
-        word(table, 4),
-        word(table, 5),
-        word(table, 6),
-        word(table, 7),
-    )
-    delay, parts = word(table, 8), word(table, 9)
+    networks, samples, steps, sources, width, delay, parts = numbers_of(table)
     spikes = array_at(word(table, 0), (networks, samples, steps, sources), np.uint8)
     arrived = array_at(word(table, 1), (networks, samples, steps, width), np.float32)
     out = array_at(word(table, 2), (networks, sources, width), np.float32)

@@ -80,19 +80,20 @@ def forward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], s
         lines.add(1, f"if not {_of_sample('fine')}[0]:", "    one = zero = np.float32(np.nan)")
     for cell in cells.cells:
         p = cell.place
-        lines.add(1, f"found{p}, flags{p} = np.empty({cell.size} + 1, np.int32), np.empty({cell.size}, np.uint8)")
+        lines.add(1, f"n{p} = z{p}.shape[2]")
+        lines.add(1, f"found{p}, flags{p} = np.empty(n{p} + 1, np.int32), np.empty(n{p}, np.uint8)")
         for key in cell.states:
             lines.add(1, f"copy_row({_of_sample(f'x{p}_{key}')}, s{p}_{key}[b])")
         for key in cell.receptors:
             for name, dtype, depth in _rings(cells, cell, key):
-                lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, {cell.size}), np.{dtype or sums})")
+                lines.add(1, f"{name}{p}_{key} = np.zeros(({depth}, n{p}), np.{dtype or sums})")
     lines.add(1, "for t in range(steps):")
     for cell in cells.cells:
         lines.add(2, calls[cell.place])
     for cell in cells.cells:
         own = [j for j, one in enumerate(cells.products) if one.synapses.source == cell.population.name]
         p = cell.place
-        lines.add(2, *([f"count{p} = list_ones(address(flags{p}), {cell.size}, found{p})"] if own else []))
+        lines.add(2, *([f"count{p} = list_ones(address(flags{p}), n{p}, found{p})"] if own else []))
         lines.add(2, *(_delivery(cells, j, p, sums) for j in own))
     lines.add(2, "now = np.uint32(now + np.uint32(1))")
     lines.add(1, "restore_floats(before)")
@@ -124,7 +125,7 @@ def _delivery(cells: Cells, j: int, source: int, sums: str) -> str:
 def _forward_of(cells: Cells, cell: Cell, given: Sequence[str], scalars: Collection[str], lines: _Lines) -> str:
     """Write the function that steps a population, and return how it is called."""
     p = cell.place
-    head: dict[str, str] = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}")}  # parameters and arguments
+    head: dict[str, str] = {"n": f"n{p}", "now": "now", "key": _of_sample(f"key{p}")}  # parameters and arguments
     arrays, resets = dict[str, str](), list[str]()
     for key, name in cell.states.items():
         head[f"s_{key}"], arrays[name.text] = f"s{p}_{key}[b]", f"s_{key}[k]"
@@ -166,6 +167,14 @@ def _timed(cells: Cells) -> str:
     return next((f"dc{c.place}_{key}" for c in cells.cells for key in c.receptors), "z0")
 
 
+def _neurons(cell: Cell, given: Collection[str]) -> str:
+    """Return how many neurons there are: the last axis of an array of the steps back, so texts are for all sizes."""
+    p = cell.place
+    made = [*(f"dc{p}_{key}" for key in cell.receptors), *(f"dx{p}_{key}" for key in cell.float_states)]
+    made += [f"dq{p}_{key}" for key in cell.trained] + [label for label in (f"dz{p}", f"z{p}") if label in given]
+    return f"{made[0]}.shape[{made[0]}.ndim - 1]" if made else str(cell.size)
+
+
 def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], wide: int) -> str:
     """Return the text of `group(first, count, table)`: all steps back of some samples, which share weights.
 
@@ -176,7 +185,8 @@ def backward_text(cells: Cells, given: Sequence[str], scalars: Collection[str], 
     lines.add(0, "def group(first, count, table):")
     lines.add(1, f"before, (size, steps) = flush_floats(), {_timed(cells)}.shape[:2]", *_delays(cells))
     for cell in cells.cells:
-        lines.add(1, f"g{cell.place} = np.zeros((count, {-(-cell.size // wide) * wide}), np.float32)")
+        lines.add(1, f"n{cell.place} = {_neurons(cell, given)}")
+        lines.add(1, f"g{cell.place} = np.zeros((count, -(-n{cell.place} // {wide}) * {wide}), np.float32)")
     lines.add(1, "for b in range(first, first + count):", "    pass")
     for cell in cells.cells:
         p = cell.place
@@ -225,7 +235,7 @@ def _backward_of(cell: Cell, given: Sequence[str], scalars: Collection[str], lin
     """Write the function that steps a population back, and return how it is called."""
     p, form, adjoint = cell.place, cell.backward, cell.adjoint
     assert adjoint is not None
-    head = {"n": str(cell.size), "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
+    head = {"n": f"n{p}", "now": "now", "key": _of_sample(f"key{p}"), "g": f"g{p}[q]"}
     arrays: dict[str, str] = {}
     for k, name in enumerate(cell.residuals):
         head[f"r_{k}"], arrays[name.text] = _of_sample(f"r{p}_{k}") + "[t]", f"r_{k}[k]"

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ....scalar.adjoint import Adjoint, adjoint_of
+from ....scalar.adjoint import Adjoint
 from ....scalar.form import Form, Name
 from ...reference.products import Product
+from ..adjoints import adjoint_in
 from ..cells import Cell, Cells, named
 from ..change import Change, changed
 from ..times import all_digits
@@ -226,8 +227,7 @@ class GpuKernels:
         return self._adjoint_of(cell, cells, cell.trained)
 
     def _adjoint_of(self, cell: Cell, cells: Cells, trained: Collection[str] | None) -> Adjoint:
-        rule, name = cell.population.rule, f"p{cell.place}"
-        return adjoint_of(rule, cells.component.surrogate, trained, rounded=not self.precise, name=name)
+        return adjoint_in(cells.component, cell.place, cell.population, trained, rounded=not self.precise)
 
 
 Run = Callable[[int, Arrays], dict[str, Array]]

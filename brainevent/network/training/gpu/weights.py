@@ -22,6 +22,7 @@ _LOW = 7  # of them in the second plane
 _LOWEST = 8  # those of a third plane, in which numbers are -128 to 127
 _MOST = 2 ** (31 - _BITS)  # sums of fewer weights have 32 bits: of those in two planes, and of third planes
 _SMALLEST = 2.0**-100
+_EXPONENT, _ONE_MORE = np.int32(0x7F800000), np.int32(0x00800000)  # of the bits of a float32
 
 
 def bits_of(planes: int) -> int:
@@ -34,10 +35,12 @@ def largest_of(planes: int) -> int:
     return 2**_BITS - 1 if planes == 2 else (2**_BITS - 1 << _LOWEST) + 2 ** (_LOWEST - 1) - 1
 
 
+@jax.jit  # so that it is traced once for all numbers of a shape
 def power_of_two(x: Array) -> Array:
-    """Return the power of two above a number: NaN for NaN and infinity, 1 for 0."""
-    exponent = jnp.frexp(jnp.maximum(x, _SMALLEST))[1]
-    return jnp.where(jnp.isfinite(x), jnp.where(x > 0, jnp.ldexp(jnp.float32(1), exponent), 1), jnp.nan)
+    """Return the power of two above a float32 that is not negative: NaN for NaN and infinity, 1 for 0."""
+    bits = jax.lax.bitcast_convert_type(jnp.maximum(x, np.float32(_SMALLEST)), np.int32)
+    above = jax.lax.bitcast_convert_type((bits & _EXPONENT) + _ONE_MORE, np.float32)
+    return jnp.where(x > 0, jnp.where(x < np.inf, above, np.float32(np.nan)), jnp.where(x == 0, np.float32(1), x))
 
 
 def quantum_of(*weights: Array, planes: int = 2) -> Array:
