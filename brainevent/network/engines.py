@@ -69,12 +69,9 @@ def hosts_of(
     if hosts is None or backend not in ENGINES:
         return None
     if devices is not None:
-        raise NetworkError(
-            "build: with hosts=, each process runs one GPU, that of jax.default_device; leave out devices=, and start "
-            "a process for each GPU"
-        )
+        _check_options({"devices": devices}, backend)
     room = importlib.import_module(f"{__package__}.hosts.engine")
-    return room.joined_hosts(hosts, backend, network, threads, round_delays=round_delays)
+    return room.joined_hosts(hosts, backend, network, threads, devices, round_delays=round_delays)
 
 
 def _check_options(given: Mapping[str, Any], name: str) -> None:

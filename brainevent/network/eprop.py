@@ -17,6 +17,8 @@ from .learner import Learner, Synapses, names_of_floats, scalar_step
 from .plan.connections import in_one_part
 from .plan.matrices import as_matrix
 from .plan.plan import Plan, PopulationPlan
+from .reference.integers import exact_integers
+from .reference.limits import resolved
 from .reference.params import check_names, given_weights, initial_params, neuron_params
 from .reference.parted import changed_params, whole_inputs, whole_params
 from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
@@ -120,6 +122,7 @@ def eprop(
             "spikes alone; leave it out, or differentiate simulate"
         )
     steps = checked_count("steps", steps)
+    exact = exact_integers(plan, state, params, inputs)
     params, inputs = whole_params(plan, params, changed_params(sim)), whole_inputs(plan, inputs, steps)
     check_names(plan, params)
     check_surrogate("eprop", surrogate)
@@ -136,6 +139,7 @@ def eprop(
         for about in plan.projections:
             if about.name in found and jnp.ndim(params.get(about.name, 0)) == 2:
                 found[about.name] = as_matrix("eprop", plan, about, found[about.name])
+        after, (value, found) = resolved(exact, after, (value, found))
         return value, found, after
 
 

@@ -51,7 +51,8 @@ def _checked_param(population: PopulationPlan, means: set[str], key: str, value:
             f'the network with an array of means ({population.size},), or with backend="jax"; sim.sweep varies such '
             "a mean as well"
         )
-    return jnp.broadcast_to(as_numbers(where.removeprefix("simulate: "), value, built.dtype), np.shape(built))
+    exact = population.rule.as_floats.get(key)
+    return jnp.broadcast_to(as_numbers(where.removeprefix("simulate: "), value, built.dtype, exact), np.shape(built))
 
 
 def _of_means(population: PopulationPlan, drawn: Sequence[PoissonDraw]) -> set[str]:

@@ -261,7 +261,7 @@ class PlasticArrays:
         return address(self._faulty[part])
 
     def _table(self, part: int) -> Table:
-        plastic, own = self.plastic, self.traces[part]
+        plastic = self.plastic
         words = dict.fromkeys(words_of_plastic(plastic, self._late), 0)
         words |= {
             "parts": self.plan.parts,
@@ -286,14 +286,7 @@ class PlasticArrays:
         }
         words |= {f"state:{name}": address(array) for name, array in self.synapses.items() if name != "w"}
         words |= {f"param:{name}": address(array) for name, array in self.params.items()}
-        for side in ("pre", "post"):
-            words[f"last:{side}"] = address(own[side]) if side in own else 0
-        for key, (factors, constants) in self._constants.items():
-            words[f"trace:{key}"], words[f"constants:{key}"] = address(own[key]), address(constants)
-            words[f"factors:{key}"], words[f"count:{key}"] = address(factors), factors.size
-        for name, state in plastic.rules.carried:
-            words[f"carried:{name}"] = address(own[f"pre.{name}"])
-            words[f"kept:{state}"] = address(self._kept[plastic.source].numbers[f"state.{state}"])
+        words |= self._words_of_traces(self.traces[part])
         if plastic.graded:
             words["values"] = address(self._kept[plastic.source].numbers[VALUE])
         if self._waiting is not None:
@@ -305,6 +298,17 @@ class PlasticArrays:
             if kind == "event":
                 words[word] = address(self._kept[plastic.target].lists[name].lines)
         return Table(list(words), words)
+
+    def _words_of_traces(self, own: Mapping[str, Array]) -> dict[str, int]:
+        """Return the words of the traces of a part, and of states that travel with spikes."""
+        words = {f"last:{side}": address(own[side]) if side in own else 0 for side in ("pre", "post")}
+        for key, (factors, constants) in self._constants.items():
+            words[f"trace:{key}"], words[f"constants:{key}"] = address(own[key]), address(constants)
+            words[f"factors:{key}"], words[f"count:{key}"] = address(factors), factors.size
+        for name, state in self.plastic.rules.carried:
+            words[f"carried:{name}"] = address(own[f"pre.{name}"])
+            words[f"kept:{state}"] = address(self._kept[self.plastic.source].numbers[f"state.{state}"])
+        return words
 
 
 def _own(array: Array) -> Array:

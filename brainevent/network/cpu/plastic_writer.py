@@ -38,7 +38,7 @@ class Writer:
 
     def _arrays(self, states: Mapping[str, str]) -> dict[str, tuple[str, str, str]]:
         """Return all arrays by the names of the text: their words, sizes and dtypes."""
-        f, rules, small = self.dtype, self.rules, self.small
+        f, small = self.dtype, self.small
         rows = {"pre": f"{'rows' if self.plastic.at_axon else 1} * sources"}
         rows["post"] = f"{1 if self.plastic.at_axon else 'rows'} * size"
         found = {
@@ -53,30 +53,41 @@ class Writer:
         }
         if small.which is not None:
             found["which"] = ("which", "starts[sources * parts]", small.which.__name__)
-        found |= {f"s_{name}": (f"state:{name}", "starts[sources * parts]", f) for name in rules.states}
-        for side, traces in (("pre", rules.pre), ("post", rules.post)):
+        found |= {f"s_{name}": (f"state:{name}", "starts[sources * parts]", f) for name in self.rules.states}
+        found |= self._arrays_of_traces(rows)
+        if self.plastic.graded:
+            found["values"] = ("values", "slots * sources", f)
+        notes = str(len(self.rules.all) * (1 + len(self.rules.states)))
+        found |= {"found": ("found", notes, "int64"), "what": ("what", notes, f)}
+        for name in read_of_target(self.plastic):
+            found[f"post_{name}"] = (f"target:{name}", "size", _element(states[name]))
+        return found | self._arrays_of_late_calls(rows["pre"])
+
+    def _arrays_of_traces(self, rows: Mapping[str, str]) -> dict[str, tuple[str, str, str]]:
+        """Return the arrays of traces on both sides, and of states that travel with spikes."""
+        f, found = self.dtype, {}
+        for side, traces in (("pre", self.rules.pre), ("post", self.rules.post)):
             found[f"last_{side}"] = (f"last:{side}", rows[side], "uint32")
             for one in traces:
                 key = f"{side}.{one.name}"
                 found[f"{side}_{one.name}"] = (f"trace:{key}", rows[side], f)
                 found[f"f_{side}_{one.name}"] = (f"factors:{key}", self._word(f"count:{key}"), f)
                 found[f"k_{side}_{one.name}"] = (f"constants:{key}", "2", f)
-        for name, state in rules.carried:
-            kind = _element(rules.dtypes[name])
+        for name, state in self.rules.carried:
+            kind = _element(self.rules.dtypes[name])
             found[f"pre_{name}"] = (f"carried:{name}", rows["pre"], kind)
             found[f"kept_{name}"] = (f"kept:{state}", "slots * sources", kind)
-        if self.plastic.graded:
-            found["values"] = ("values", "slots * sources", f)
-        notes = str(len(rules.all) * (1 + len(rules.states)))
-        found |= {"found": ("found", notes, "int64"), "what": ("what", notes, f)}
-        for name in read_of_target(self.plastic):
-            found[f"post_{name}"] = (f"target:{name}", "size", _element(states[name]))
-        if self.late is not None:
-            found |= {"seen": ("seen", rows["pre"], "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
-            found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
-            found["some"] = ("some", f"{STRETCH}", "uint64")
-            for name, kind in self.late.items():
-                found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
+        return found
+
+    def _arrays_of_late_calls(self, rows: str) -> dict[str, tuple[str, str, str]]:
+        """Return the arrays of events of the target whose calls wait for a spike of the source, if they do."""
+        if self.late is None:
+            return {}
+        found = {"seen": ("seen", rows, "uint32"), "times": ("times", f"{EVENTS} * size", "uint32")}
+        found |= {"held": ("held", "size", "uint8"), "most": ("most", "size", "uint8")}
+        found["some"] = ("some", f"{STRETCH}", "uint64")
+        for name, kind in self.late.items():
+            found[f"late_{name}"] = (f"late:{name}", f"{EVENTS} * size", _element(kind))
         return found
 
     def _word(self, name: str) -> str:

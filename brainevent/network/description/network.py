@@ -157,13 +157,15 @@ class Network:
             clocks: With "cuda", whether the kernel measures where the time of a step goes; `sim.report()` says it.
             devices: With "cuda", the GPUs that run it together, of one kind and with access to each other's memory: how
                 many, a list of their numbers or of devices of JAX, or "all". None is one. No result depends on it.
-                `blocks` are then those of each GPU. `simulate` and `sweep` need one GPU.
+                `blocks` are then those of each GPU. `sweep` needs one GPU. With `hosts`, these are the GPUs of this
+                process, of those that JAX has there; they need not be of one kind, nor have access to each other.
             hosts: With "numba" or "cuda", "all" lets all processes of `jax.distributed` run it together, on their CPUs
-                or on a GPU each. Each of them calls the same methods of its simulation, in the same order, and gets the
-                same results, which do not depend on their number. Each process owns a part of each population; a
-                mapping such as `{"v1": 0, "v2": 1}` gives whole populations to processes by their numbers, and "areas"
-                places whole ones itself, those with short delays between them together. Spikes are exchanged once per
-                least delay between processes. `threads` and `blocks` are then those of each process. Plastic synapses
+                or on the GPUs that `devices` names, of which None is one. Each of them calls the same methods of its
+                simulation, in the same order, and gets the same results, which do not depend on their number. Each
+                process owns a part of each population; a mapping such as `{"v1": 0, "v2": 1}` gives whole populations
+                to processes by their numbers, and "areas" places whole ones itself, those with short delays between
+                them together, on GPUs on one each. Spikes are exchanged once per least delay between processes, or
+                between GPUs. `threads` are then those of each process, and `blocks` those of each GPU. Plastic synapses
                 and couplings need one process.
 
         Returns:
@@ -188,7 +190,7 @@ class Network:
         check_dtype(dtype, backend)
         name = chosen_name(dtype) if backend is None else backend
         among = hosts_of(name, hosts, self, threads, devices, round_delays=round_delays)
-        on = devices_of(name, devices)
+        on = devices_of(name, devices) if among is None else None
         parts = parts_for(sum(population.size for population in self.populations), threads)
         parts = 1 if name in ("cuda", "jax") else parts  # those have threads of their own
         how: dict[str, Any] = {"round_delays": round_delays, "check_finite": check_finite, "dtype": dtype}

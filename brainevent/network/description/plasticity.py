@@ -170,7 +170,7 @@ class Plasticity:
             given = plain(f"Plasticity: params {name}", value, "ms" if name == "dt" else None)
             if not is_number(given) or not math.isfinite(given):
                 raise NetworkError(f"Plasticity: params {name} is {value!r}; pass a number, the same for all synapses")
-            self.params[name] = float(np.asarray(given))  # type: ignore[index]
+            self.params[name] = np.asarray(given).item()  # type: ignore[index]
 
     def _check_declared(self) -> None:
         for name, one in self.pre.items():  # type: ignore[union-attr]

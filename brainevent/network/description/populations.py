@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import NetworkError
 from .checks import check_key, check_numbers, is_integer, is_number, is_word, takes_two
 from .connect import Connect
+from .exact import refuse_rounded
 from .parts import Named, Part, neurons_at
 from .plasticity import Plasticity
 from .units import array_in, check_declared, in_float64, unit_of
@@ -241,16 +242,11 @@ def _attribute(where: str, value: Any, size: int) -> Any:
         raise NetworkError(f"{where}: has the shape {numbers.shape}; pass a number, or an array ({size},)")
     with np.errstate(over="ignore", invalid="ignore"):
         found = numbers.astype(np.float32)
-        rounded = (numbers.dtype.kind in "iu") & (found.astype(numbers.dtype) != numbers)
-    ranks = "such as those of numpy.unique(..., return_inverse=True)"
-    for wrong, hint in (
-        (~np.isfinite(found), "pass finite numbers that fit in float32"),
-        (rounded, f"float32 rounds it: pass integers up to {2**24}, {ranks}"),
-    ):
-        if wrong.any():
-            first = int(np.flatnonzero(wrong)[0])
-            place = f" at neuron {first}" if found.ndim else ""
-            raise NetworkError(f"{where}: is {numbers.reshape(-1)[first]}{place}; {hint}")
+    if (wrong := ~np.isfinite(found)).any():
+        first = int(np.flatnonzero(wrong)[0])
+        place = f" at neuron {first}" if found.ndim else ""
+        raise NetworkError(f"{where}: is {numbers.reshape(-1)[first]}{place}; pass finite numbers that fit in float32")
+    refuse_rounded(where, numbers, np.float32, "neuron", ", such as those of numpy.unique(..., return_inverse=True)")
     found.flags.writeable = False
     return found
 
@@ -261,6 +257,8 @@ def _checked_range(population: str, given: Any) -> tuple[float, float]:
     ends = list(given) if isinstance(given, (tuple, list, np.ndarray)) else []
     if len(ends) != 2 or not all(is_number(end) for end in ends):
         raise NetworkError(f"{where}; pass the smallest and the largest value of a spike, such as (0.0, 1.0)")
+    for end in ends:
+        refuse_rounded(where, np.asarray(end), np.float32)
     low, high = (float(end) for end in ends)
     if not max(abs(low), abs(high)) <= float(np.finfo(np.float32).max):
         raise NetworkError(f"{where}; pass finite numbers that fit in float32")

@@ -35,7 +35,7 @@ from .plasticity import PlasticRules, plastic_rules
 from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, Bounded, RoundedWeightsWarning, choose_quantum, given_quanta, rounding_of_bounds
 from .rules import all_traced, check_names, check_receptor, receptors_of, with_step
-from .wiring import Wiring, wiring_of
+from .wiring import Wiring, check_whole, wiring_of
 
 __all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
 
@@ -112,8 +112,8 @@ def build_plan(
     rules = all_traced(network.populations, dtype, prints=prints)
     for population in network.populations:
         check_names(population, rules[population.name], network.dt)
-    wirings = _wirings(network, rules, round_delays=round_delays)
-    coupled = coupling_wirings(_named_couplings(network), network.dt, rules)
+    wirings = _wirings(network, rules, dtype, round_delays=round_delays)
+    coupled = coupling_wirings(_named_couplings(network), network.dt, rules, dtype)
     ruled = _ruled(wirings, rules, network.dt, dtype)
     fixed = [wiring for wiring in wirings if wiring.name not in ruled]
     groups = _by_receptor(network, rules, [(_receptor(wiring), wiring) for wiring in fixed])
@@ -130,10 +130,8 @@ def build_plan(
     if described is not None:
         described(named)
     sums = _Sums(quanta, given, warn=warn)
-    if measure is None:
-        synapses = _held(fixed, populations, sums, seed, parts)
-    else:
-        synapses = _on_device(fixed, measure, sums, seed, parts)
+    how_drawn = sums, seed, parts
+    synapses = _held(fixed, populations, *how_drawn) if measure is None else _on_device(fixed, measure, *how_drawn)
     plastic = _plastic(wirings, ruled, sums, seed, parts, dtype, measure)
     sums.check()
     how = named, check_finite, dtype, tuple(given), repeats_of(fixed), sums.largest, sums.rounded
@@ -221,12 +219,13 @@ def _fingerprint(
     return fingerprint(populations, wirings, network.dt, seed, DRAWING, SCHEME, dtype, *others)
 
 
-def _wirings(network: Described, rules: dict[str, TracedRule], *, round_delays: bool) -> list[Wiring]:
+def _wirings(network: Described, rules: dict[str, TracedRule], dtype: str, *, round_delays: bool) -> list[Wiring]:
     """Return the wiring of each projection, all of which end in receptors that are there."""
     named = list(zip(network.projection_names, network.projections, strict=True))
     for name, projection in named:
         target = projection.populations[1].name
         check_receptor(f"projection {name}", target, projection.into, receptors_of(rules[target]))
+        check_whole(f"projection {name}", projection, dtype)
     return [wiring_of(name, projection, network.dt, round_delays=round_delays) for name, projection in named]
 
 
@@ -268,7 +267,8 @@ def _population(
         found = {}
         for (key, value), typed in zip(given.items(), dtypes, strict=True):
             where = f"population {name}: {kind} {key}"
-            found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed)
+            exact = rule.as_floats.get(key) if kind == "params" else None
+            found[key] = array_of(where, value, f"{kind} {name}.{key}", size, typed.dtype, seed, exact)
         arrays.append(found)
     state = {key: copied_in_pieces(np.broadcast_to(value, size)) for key, value in arrays[0].items()}
     own = {receptor: quanta[name, receptor] for receptor in receptors_of(rule)}

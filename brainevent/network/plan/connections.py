@@ -142,7 +142,9 @@ def in_one_part(plan: Plan) -> Plan:
     if plan.parts == 1:
         return plan
     sources = [_Undivided(plan, place) for place in range(len(plan.synapses))]
-    return dataclasses.replace(plan, parts=1, synapses=Synapses(plan.projections, sources))
+    one = dataclasses.replace(plan, parts=1, synapses=Synapses(plan.projections, sources))
+    object.__setattr__(one, "facts", plan.facts)  # of which each says for how many parts it is
+    return one
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .couplings import CouplingPlan
 from .distribution import Distribution
 from .drawing import placed_synapses
 from .rules import check_receptor, receptors_of
-from .wiring import Wiring, carrying
+from .wiring import Wiring, carrying, check_whole
 
 __all__ = ["coupling_wirings", "drawn_couplings"]
 
@@ -26,13 +26,17 @@ Array = Any
 
 
 def coupling_wirings(
-    named: Sequence[tuple[str, Coupling]], dt: float, rules: dict[str, TracedRule] | None = None
+    named: Sequence[tuple[str, Coupling]], dt: float, rules: dict[str, TracedRule] | None = None, dtype: str = ""
 ) -> list[Wiring]:
-    """Return the wiring of each coupling by name; given rules, raise unless receptors are there, and states floats."""
+    """Return the wiring of each coupling by name; given rules and the dtype of floats, raise if these do not suit it.
+
+    Receptors must be there, states floats, and weights that are integers must not be rounded.
+    """
     for name, coupling in named if rules is not None else ():
         assert rules is not None
         (source, target), where = coupling.populations, f"coupling {name}"
         check_receptor(where, target.name, coupling.into, receptors_of(rules[target.name]))
+        check_whole(where, coupling, dtype)
         ends = (source, target) if coupling.difference else (source,)
         for population in ends:
             _check_floats(where, population.name, coupling.of, rules[population.name])

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._pieces import PIECE, pieces
 from ...errors import NetworkError
+from ..description.exact import refuse_rounded
 from ..description.units import plain
 from ..description.values import Values
 from .keys import key_of
@@ -21,8 +22,11 @@ _LARGEST = float(np.finfo(np.float32).max)
 Array = Any
 
 
-def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int) -> Array:
-    """Return a value as a scalar () or an array (size,) of a dtype; `name` decides which values are drawn."""
+def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int, exact: str | None = None) -> Array:
+    """Return a value as a scalar () or an array (size,) of a dtype; `name` decides which values are drawn.
+
+    `exact` is the dtype of floats that integers become where a rule reads them.
+    """
     if isinstance(value, Values):
         if max(map(abs, value.law.bounds)) > _LARGEST:
             raise NetworkError(f"{where}: values may not fit in float32; pass smaller ones, or high=")
@@ -39,6 +43,7 @@ def array_of(where: str, value: Any, name: str, size: int, dtype: str, seed: int
         raise NetworkError(
             f"{where}: is {given[lost].flat[0]}{_place(lost)}, which does not fit in {dtype}; pass numbers that do"
         )
+    refuse_rounded(where, given, exact or dtype, "neuron")
     return found[()] if found.ndim == 0 else np.ascontiguousarray(found)
 
 

@@ -188,7 +188,7 @@ class Plan:
     projections and couplings between parts of populations, by their names. `owned` are the neurons of each population
     that have parts, in the plan of one of several processes: from the first number to before the second; without them,
     all are. `looked` says of probabilities that are functions for how many pairs of neurons, and of how many, they were
-    computed, by projection.
+    computed, by projection. `facts` are what was found out about the synapses, small, by what it is and a name.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -208,6 +208,7 @@ class Plan:
     ends: Mapping[str, tuple[Array | None, Array | None]] = field(default_factory=dict)
     owned: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     looked: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    facts: dict[tuple[str, Any, int], Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Accept synapses as a sequence."""
@@ -231,6 +232,13 @@ class Plan:
         rounded = {name: text for name, text in self.rounded.items() if name not in names}
         all_ = self.synapses.replaced(others)
         return replace(self, populations=populations, synapses=all_, loads=loads, rounded=rounded)
+
+    def fact(self, what: str, name: Any, found: Callable[[], Any]) -> Any:
+        """Return what is known of the synapses of a projection or a receptor; `found` finds it out the first time."""
+        key = what, name, self.parts
+        if key not in self.facts:
+            self.facts[key] = found()
+        return self.facts[key]
 
     def warn_of_rounding(self, given: Collection[str] = ()) -> None:
         """Warn of weights that were rounded by much, but for those of projections whose weights are given."""

@@ -13,6 +13,7 @@ from ...errors import NetworkError, RuleError, did_you_mean
 from ...scalar.primitives import flushed
 from ...scalar.synapse import TracedSynapseRule, trace_synapse
 from ...scalar.trace import TracedRule
+from ..description.exact import refuse_rounded
 from ..description.plasticity import Plasticity, Trace
 from ..description.populations import Projection
 from ..description.units import plain, unit_of
@@ -86,14 +87,12 @@ def plastic_rules(
     where, (source, target) = f"projection {name}", projection.populations
     states = {end: {one.text[2:]: one.dtype for one in rules[end].states} for end in (source.name, target.name)}
     dtypes = _carried(where, given, source.name, states[source.name])
-    for key in given.post:
-        if key in states[target.name]:
-            raise NetworkError(f"{where}: post has the trace {key!r}, which is a state of {target.name}; rename it")
+    post = _post(where, given, target.name, states[target.name], dtype)
     params = _params(where, given, dt, np.dtype(dtype).type)
     groups = {
         "synapse": dict.fromkeys(given.state, dtype),
         "pre": {key: dtypes.get(key, dtype) for key in given.pre},
-        "post": {**states[target.name], **dict.fromkeys(given.post, dtype)},
+        "post": post,
         "params": dict.fromkeys(params, dtype),
     }
     bounds = _bounds(where, projection, dtype)
@@ -121,11 +120,23 @@ def plastic_rules(
         dtypes,
         rules[source.name].value_range,
     )
-    used = [rule for _, rule in found.all]
-    _check_used(where, given, used)
-    if _STEP not in given.params and not any(_STEP in rule.read["params"] for rule in used):
-        return replace(found, params={name: value for name, value in params.items() if name != _STEP})
-    return found
+    _check_used(where, given, [rule for _, rule in found.all])
+    return _without_step(found, given)
+
+
+def _post(where: str, given: Plasticity, target: str, states: Names, dtype: str) -> dict[str, str]:
+    """Return the dtypes of what rules read of the target: its states, and traces, which have other names."""
+    for key in given.post:
+        if key in states:
+            raise NetworkError(f"{where}: post has the trace {key!r}, which is a state of {target}; rename it")
+    return {**states, **dict.fromkeys(given.post, dtype)}
+
+
+def _without_step(found: PlasticRules, given: Plasticity) -> PlasticRules:
+    """Leave the time step out of the parameters, unless it was given, or a rule reads it."""
+    if _STEP in given.params or any(_STEP in rule.read["params"] for _, rule in found.all):
+        return found
+    return replace(found, params={name: value for name, value in found.params.items() if name != _STEP})
 
 
 def _hints(states: Names, target: TracedRule) -> dict[tuple[str, str], str]:
@@ -164,6 +175,7 @@ def _params(where: str, given: Plasticity, dt: float, dtype: Any) -> dict[str, n
 
 def _fitting(where: str, number: float, dtype: Any) -> Any:
     """Return a number in a dtype; raise if it becomes infinite."""
+    refuse_rounded(where, np.asarray(number), dtype)
     with np.errstate(over="ignore"):
         found = dtype(number)
     if not np.isfinite(found):

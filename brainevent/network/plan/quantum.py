@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError, did_you_mean
 from ..description.checks import is_number
+from ..description.exact import refuse_rounded
 from ..description.populations import whole_name
 from ..description.units import array_in
 from .distribution import INTEGERS, Distribution
@@ -106,15 +107,16 @@ def given_quanta(
                 f"build: quantum: there is no receptor {label!r}{did_you_mean(str(label), labels)}; "
                 f"receptors: {', '.join(labels) or 'none'}"
             )
-        number = _given_quantum(f"build: quantum of {label}", given, groups[labels[label]])
+        number = _given_quantum(f"build: quantum of {label}", given, groups[labels[label]], dtype)
         found[labels[label]] = np.dtype(dtype).type(number)
     return found
 
 
-def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted | Bounded]) -> float:
+def _given_quantum(where: str, given: Any, wirings: Sequence[Weighted | Bounded], dtype: str) -> float:
     number = array_in(where, given)[()]
     if not is_number(number) or not SMALLEST <= number <= np.finfo(np.float32).max:
         raise NetworkError(f"{where} is {given!r}; pass a positive number: weights become multiples of it")
+    refuse_rounded(where, np.asarray(number), dtype)
     check_given_quantum(where, number, wirings)
     return float(number)
 

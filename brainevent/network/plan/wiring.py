@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._units import is_quantity
 from ...errors import NetworkError
 from ...event.matrices.base import DataRepresentation
 from ...event.matrices.dense import Dense
@@ -20,6 +21,7 @@ from ...scalar.pair import TracedPair
 from ..description.conductances import check_sign
 from ..description.connect import Connect
 from ..description.coupling import Coupling
+from ..description.exact import refuse_rounded
 from ..description.populations import Population, Projection
 from ..description.units import array_in, unit_of, weights_unit
 from ..description.values import Values, in_unit
@@ -29,7 +31,7 @@ from .ends import Ends, check_neurons, ends_of, parts_of
 from .grouped import Grouped, grouped_of
 from .mapped import Mapped, mapped, range_over, traced
 
-__all__ = ["Listed", "Wiring", "carrying", "check_weights", "is_drawn", "listed", "wiring_of"]
+__all__ = ["Listed", "Wiring", "carrying", "check_weights", "check_whole", "is_drawn", "listed", "wiring_of"]
 
 _GIVEN = ("all_to_all", "one_to_one")  # descriptions of which no synapse is drawn
 _LARGEST = float(np.finfo(np.float32).max)
@@ -188,12 +190,17 @@ def _wiring_of(
         kind, number = "pairs", high if low >= 0 and high <= 1 else 1.0
     if kind == "prob" and connect.replace:
         kind, number = "total", _multapses(number, shape[0] * (shape[1] - skip))
-    if callable(connect.weight):
-        weights: Any = mapped(f"{where}: weight", connect.weight, *populations)
-        _check_law(where, weights)
-    else:
-        weights = _weights(where, connect.weight, unit)
+    weights = _drawn_weights(where, connect.weight, populations, unit)
     return Wiring(name, projection, kind, number, connect.replace, skip, weights, steps, None, ends, chance, grouped)
+
+
+def _drawn_weights(where: str, weight: Any, ends: tuple[Population, Population], unit: Any) -> Any:
+    """Return the weights of synapses that are drawn: numbers, values that are drawn, or the law of a function."""
+    if not callable(weight):
+        return _weights(where, weight, unit)
+    law = mapped(f"{where}: weight", weight, *ends)
+    _check_law(where, law)
+    return law
 
 
 def _delays(where: str, function: Any, ends: tuple[Population, Population], dt: float) -> Mapped:
@@ -254,6 +261,17 @@ def check_weights(where: str, weights: Array) -> None:
         place = int(np.flatnonzero(wrong)[0])
         element = f"element {place} is " if np.ndim(weights) else "is "
         raise NetworkError(f"{where}: {element}{np.ravel(weights)[place]}; pass finite numbers that fit in float32")
+
+
+def check_whole(where: str, projection: Projection | Coupling, dtype: str) -> None:
+    """Raise if weights are integers that a dtype of floats rounds."""
+    found = projection.connect
+    if isinstance(found, Connect):
+        found = found.weight
+    elif isinstance(found, DataRepresentation) or is_scipy(found):
+        found = found.data
+    if not (_by_law(found) or is_quantity(found)):
+        refuse_rounded(f"{where}: weight", np.asarray(found), dtype)
 
 
 def _check_connect(where: str, connect: Connect, shape: tuple[int, int], skip: bool, ends: Ends | None) -> None:

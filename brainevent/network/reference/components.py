@@ -40,6 +40,7 @@ class Component:
         surrogate: The derivative of a spike by its margin; None if spikes have none.
         dtype: That of floats: "float32" or "float64".
         couplings: All couplings of the populations; none has an end in another component.
+        adjoints: What runners derived of rules, by what it depends on besides the component.
     """
 
     populations: tuple[PopulationPlan, ...]
@@ -49,6 +50,7 @@ class Component:
     surrogate: Callable[[Array], Array] | None
     dtype: str
     couplings: tuple[Carried, ...] = ()
+    adjoints: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def timeless(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._compat import Tracer
 from ...errors import NetworkError
-from ..plan.pending import NO_SUM, beyond, fit, in_place_of, room_by_row
+from ..plan.pending import NO_SUM, beyond, fit, in_place_of, largest_load, room_by_row
 from ..plan.plan import Plan
 from ..plan.quantum import LARGEST_SUM
 from ..state import NetworkState
@@ -120,7 +120,6 @@ def _room(plan: Plan, place: Receptor) -> Array:
 
     The row that arrives k steps after the next one still gets weights of delays up to k.
     """
-    loads, most = loads_of(plan, place), LARGEST_SUM - _SLACK
-    if loads.max(initial=0) < _HALF - _SLACK:
-        return (most - loads)[None].astype(np.int32)
+    if largest_load(plan, *place) < _HALF - _SLACK:
+        return plan.fact("room", place, lambda: (LARGEST_SUM - _SLACK - loads_of(plan, place))[None].astype(np.int32))
     return room_by_row(plan, place)

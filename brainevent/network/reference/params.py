@@ -14,7 +14,7 @@ from ..._compat import Tracer, behind
 from ..._units import is_quantity
 from ...errors import NetworkError, ShapeError, UnknownNameError, did_you_mean
 from ..plan.matrices import shapes_of_weights, weights_of_matrix
-from ..plan.numbers import as_numbers
+from ..plan.numbers import as_numbers, check_whole
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
 from ..state import NetworkState
@@ -55,7 +55,10 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
     result = {p.name: dict(p.params) for p in plan.populations}
     for p in plan.populations:
         own = params.get(p.name, {})
-        given = {key: as_numbers(f"params[{p.name!r}][{key!r}]", x, p.params[key].dtype) for key, x in own.items()}
+        given = {
+            key: as_numbers(f"params[{p.name!r}][{key!r}]", x, p.params[key].dtype, p.rule.as_floats.get(key))
+            for key, x in own.items()
+        }
         for key, value in given.items():
             check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
         result[p.name] |= given
@@ -147,6 +150,7 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             dtype = getattr(value, "dtype", np.dtype(plan.dtype))
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
+            check_whole(where, value, plan.dtype)
             with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
                 weights = jnp.asarray(value, plan.dtype)
             given = weights_of_matrix(f"simulate: {where}", plan, p, weights)

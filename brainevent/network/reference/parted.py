@@ -108,21 +108,22 @@ def _added(plan: Plan, inputs: Mapping[Label, Any], steps: int) -> dict[str, Arr
     found: dict[str, Array] = {}
     for label, value in inputs.items():
         name, rows = _of_population(plan, label, value, steps) if _is_of_part(plan, label) else (label, value)
-        found[name] = _in_rows(found[name]) + _in_rows(rows) if name in found else rows
+        found[name] = _floats(plan, name, found[name]) + _floats(plan, name, rows) if name in found else rows
     return found
 
 
 def _of_population(plan: Plan, label: Label, value: Any, steps: int) -> tuple[str, Array]:
     """Return the input of a part as one of all neurons, with its label."""
     neurons, receptor = found_receptor(plan, label)
-    rows, shown = _in_rows(value), shown_label(label)
+    shown = shown_label(label)
+    rows = _floats(plan, shown, value)
     if rows.shape not in ((steps, neurons.size), (steps, 1)):
         raise ShapeError(
             f"simulate: inputs[{shown!r}] has shape {rows.shape}; pass ({steps}, {neurons.size}), a row for each step, "
             f"or ({steps},), the same for all neurons"
         )
     columns = slice(None) if neurons.numbers is None else neurons.numbers
-    rows = jnp.broadcast_to(as_numbers(f"inputs[{shown!r}]", rows, plan.dtype), (steps, neurons.size))
+    rows = jnp.broadcast_to(rows, (steps, neurons.size))
     whole = jnp.zeros((steps, neurons.population.size), plan.dtype)
     return f"{neurons.population.name}.{receptor}", whole.at[:, columns].set(rows)
 
@@ -131,8 +132,8 @@ def _is_of_part(plan: Plan, label: Label) -> bool:
     return is_pair(label) or (isinstance(label, str) and names_part(plan, split_label(label)[0]))
 
 
-def _in_rows(value: Any) -> Array:
-    rows = jnp.asarray(value)
+def _floats(plan: Plan, label: str, value: Any) -> Array:
+    rows = as_numbers(f"inputs[{label!r}]", value, plan.dtype)
     return rows[:, None] if rows.ndim == 1 else rows
 
 

@@ -185,7 +185,7 @@ class Passes:
         rows = self.plan.rows(*place)
         kept = _shifted(Sums(before.whole.get(place), before.floats.get(place)), steps)
         sent = added(
-            one.pending(last[one.about.source][-one.depth :], operand, rows)
+            one.pending(_last(last[one.about.source], one.depth), operand, rows)
             for one, operand in self.products
             if one.place == place
         )
@@ -216,7 +216,13 @@ def _arriving(before: Between, place: Receptor, quantum: Array, steps: int) -> S
 
 def _ending(spikes: Array, depth: int) -> Array:
     """Return the spikes of the last steps, (depth, neurons), with zeros before the first step."""
-    return jnp.pad(spikes, ((max(0, depth - len(spikes)), 0), (0, 0)))[max(0, len(spikes) - depth) :]
+    if len(spikes) < depth:
+        spikes = jnp.pad(spikes, ((depth - len(spikes), 0), (0, 0)))
+    return _last(spikes, depth)
+
+
+def _last(rows: Array, count: int) -> Array:
+    return rows if len(rows) == count else rows[len(rows) - count :]
 
 
 def _shifted(pending: Sums, steps: int) -> Sums:

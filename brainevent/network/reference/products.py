@@ -130,7 +130,8 @@ class Product:
         """The different delays in steps, ascending."""
         if self.delayed_alike:
             return self.about.delays[:1]
-        return tuple(int(delay) for delay in np.unique(self.synapses.delays))
+        found = self.plan.fact("delays", self.about.name, lambda: np.unique(self.synapses.delays).tolist())
+        return tuple(found)
 
     @cached_property
     def which(self) -> Array:
@@ -160,6 +161,9 @@ class Product:
         """Whether there is one synapse from each source to each neuron, with one delay: in the order of a matrix."""
         if not self.delayed_alike or self.about.entries != self.sources * self.neurons:
             return False
+        return bool(self.plan.fact("all to all", self.about.name, self._all_to_all))
+
+    def _all_to_all(self) -> bool:
         rows = self.synapses.targets.reshape(self.sources, self.neurons)
         return bool((np.diff(self.starts) == self.neurons).all() and (rows == np.arange(self.neurons)).all())
 
@@ -184,7 +188,8 @@ class Product:
 
     @cached_property
     def _unique(self) -> bool:
-        return bool(np.unique(self.elements).size == self.elements.size)
+        found = self.plan.fact("unique", self.about.name, lambda: np.unique(self.elements).size == self.elements.size)
+        return bool(found)
 
     # ---- weights, as products take them
 
@@ -355,10 +360,11 @@ class Product:
             return self._visited_each(windows[0], weights)
         if not self.dense:
             return self._visited(windows, weights, delay)
-        if delay is not None:
+        if delay is not None and len(weights) > 1:
             weights = weights[delay : delay + 1]
         if self.times is not None and self.given:
-            rows = windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
+            one = len(windows) == 1
+            rows = windows[0] if one else windows.transpose(1, 0, 2).reshape(windows.shape[1], -1)
             return self.times(rows, weights.reshape(-1, self.neurons), 0)
         if windows.shape[1] == 1:  # a vector, which `vmap` makes a matrix, not a stack of them
             return jnp.matmul(windows.reshape(-1), weights.reshape(-1, self.neurons), precision=precision)[None]
@@ -457,7 +463,7 @@ def late(sums: Array, steps: int) -> Array:
 
 def _padded(sums: Sums, before: int, after: int) -> Sums:
     """Return sums with steps before and after them in which nothing arrives."""
-    return jax.tree.map(lambda x: jnp.pad(x, ((before, after), (0, 0))), sums)
+    return jax.tree.map(lambda x: jnp.pad(x, ((before, after), (0, 0))), sums) if before or after else sums
 
 
 def products(

@@ -13,7 +13,7 @@ import numpy as np
 from ..._compat import Tracer
 from ...errors import NetworkError
 from ..plan.graded import delivered_at_most
-from ..plan.pending import plastic_into
+from ..plan.pending import largest_load, plastic_into
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import projection_of
 from ..state import NetworkState
@@ -90,7 +90,7 @@ def dtypes_after(plan: Plan, floats: Container[Receptor], state: NetworkState) -
 
 def exact_in_floats(plan: Plan, place: Receptor) -> bool:
     """Say whether all sums into a receptor are exact in the floats of a plan: those of float64 always are."""
-    return plan.dtype == "float64" or bool(loads_of(plan, place).max(initial=0) < _EXACT)
+    return plan.dtype == "float64" or largest_load(plan, *place) < _EXACT
 
 
 def in_quanta(plan: Plan, given: Mapping[str, Array]) -> dict[str, Array]:

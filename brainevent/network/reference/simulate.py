@@ -25,6 +25,7 @@ from ..state import NetworkState
 from ..surrogate import SpikeTimes, fast_sigmoid
 from .carried import coupling_weights
 from .components import Runner
+from .integers import exact_integers
 from .kept import kept_program
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
@@ -116,8 +117,9 @@ def simulate(
             coupling its weights, (), (1,) or (entries,), in the unit of what arrives, or a matrix (sources, targets),
             which is zero where there is no synapse. Two parts that give the same neuron the same parameter are an
             error. Parameters and weights that are left out are those of now: of the build, or of `Simulation.set`. If
-            traced weights are NaN or infinite, a traced matrix is not zero where there is no synapse, or traced sums in
-            the state are too large, all floats that are returned are NaN.
+            traced weights are NaN or infinite, a traced matrix is not zero where there is no synapse, traced sums in
+            the state are too large, or traced integers become floats that do not have them, all floats that are
+            returned are NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons; or to a part of a population, as for `Simulation.run`.
@@ -163,13 +165,16 @@ def simulate(
     check_surrogate("simulate", surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
     keys = None if keys is None else named_keys(keys)
+    exact = exact_integers(sim, state, params, inputs)
     params, inputs, record, of_parts = whole_populations(sim, params, steps, inputs, record)
     if of_parts:
         after, found = simulate(sim, state, params, steps, inputs, record, surrogate, checkpoint_every, keys)
-        return after, records_of(of_parts, found)
-    if _runs_as_built(sim, (state, params, inputs)):
-        return _natively(sim, state, params, steps, inputs or {}, record, keys)
-    return _in_jax(sim, state, params, steps, inputs, record, surrogate, every, keys)
+        results = after, records_of(of_parts, found)
+    elif _runs_as_built(sim, (state, params, inputs)):
+        results = _natively(sim, state, params, steps, inputs or {}, record, keys)
+    else:
+        results = _in_jax(sim, state, params, steps, inputs, record, surrogate, every, keys)
+    return resolved(exact, *results)
 
 
 def _in_jax(

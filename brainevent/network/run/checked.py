@@ -14,6 +14,7 @@ from ..._compat import Tracer
 from ...errors import NetworkError, did_you_mean
 from ...event.room import check_room
 from ...scalar.primitives import flushed
+from ..description.exact import refuse_rounded
 from ..description.units import plain, unit_of, weights_unit
 from ..plan.build import wirings_of
 from ..plan.connections import in_one_part
@@ -51,8 +52,11 @@ Arrays = Mapping[str, Mapping[str, Array]]
 _TAKEN = {"b": "b", "i": "biu", "u": "biu", "f": "biuf"}  # kinds of dtypes that a kind takes
 
 
-def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "") -> Array:
-    """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding."""
+def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "", exact: Any = None) -> Array:
+    """Return numbers, without their unit, in a dtype of the form: none is NaN, or changes but for rounding of floats.
+
+    `exact` is another dtype that must not round integers.
+    """
     value = plain(where, value, unit)
     if isinstance(value, Tracer):
         raise NetworkError(
@@ -81,6 +85,7 @@ def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "
         beyond = (array < np.iinfo(dtype).min) | (array > np.iinfo(dtype).max)
     if beyond.any():
         raise NetworkError(f"{where}: {array[beyond][0]} does not fit in {dtype}; pass numbers that do")
+    refuse_rounded(where, array, exact or dtype)
     return new
 
 
@@ -124,7 +129,7 @@ def weights_to_set(plan: Plan, link: Link, values: Mapping[str, Any], unit: Any,
 def checked_weights(what: str, plan: Plan, link: Link, value: Any, unit: Any) -> Array:
     """Return new weights of a link or coupling: float64, () or (synapses,); `unit` is their unit."""
     where = f"{what}: weights of {link.name}"
-    array = as_dtype(where, value, np.float64, unit)
+    array = as_dtype(where, value, np.float64, unit, exact=plan.dtype)
     array = weights_of_matrix(where, in_one_part(plan), link, array)
     if array.shape not in ((), (1,), (link.entries,)):
         shapes = shapes_of_weights(plan, link, array.shape)
@@ -262,7 +267,8 @@ def values_of_part(part: PartValues, what: str = "set") -> dict[str, Array]:
         where = f"{what}: {name} of {part.label}"
         if not np.ndim(own):
             refuse_one_for_all(where, name, neurons)
-        array = as_dtype(where, value, own.dtype, unit_of(population.name, population.units, name))
+        exact = population.rule.as_floats.get(name) if name in population.params else None
+        array = as_dtype(where, value, own.dtype, unit_of(population.name, population.units, name), exact=exact)
         if array.shape not in ((), (1,), (size,)):
             raise NetworkError(f"{where} has shape {array.shape}; pass a number or an array ({size},)")
         found[name] = array
@@ -337,7 +343,8 @@ def _fitting(
 def _param(where: str, population: PopulationPlan, name: str, value: Any) -> Array:
     before = population.params[name]
     hint = f", or build the network with floats such as {float(before.flat[0])}" if before.dtype.kind in "iu" else ""
-    array = as_dtype(where, value, before.dtype, unit_of(population.name, population.units, name), hint)
+    unit = unit_of(population.name, population.units, name)
+    array = as_dtype(where, value, before.dtype, unit, hint, population.rule.as_floats.get(name))
     if name == "dt" and np.any(array != before):
         raise NetworkError(f"{where} is the time step of the network, {before:g} ms; build a network with another dt")
     if np.ndim(before):

@@ -76,17 +76,7 @@ def read_checkpoint(
         header = json.loads(str(members.small("header")))
         number = header["format"]
     _check_header(where, number, header)
-    if (dtype := header.get("dtype", "float32")) != plan.dtype:
-        raise CheckpointError(
-            f"{where}: the file is of a network in {dtype}, and this network is in {plan.dtype}; build it with "
-            f"dtype={dtype!r}"
-        )
-    different = _difference(plan, header)
-    if different and not force:
-        raise CheckpointError(
-            f"{where}: {different} (the file was written by brainevent {header.get('brainevent')}); build the network "
-            "of the file, or pass force=True to go on from its state with this network and its parameters"
-        )
+    different = _checked_difference(where, plan, header, force=force)
     like = like_state(plan)
     with _unreadable(where):
         if "step" not in members.names:
@@ -104,6 +94,22 @@ def read_checkpoint(
     if different:
         return state, {}, None
     return state, _checked_params(where, plan, params), _replaced(where, plan, members, quanta)
+
+
+def _checked_difference(where: str, plan: Plan, header: Mapping[str, Any], *, force: bool) -> str:
+    """Return how the network of a file differs from this one, in words; raise for its dtype, and unless `force`."""
+    if (dtype := header.get("dtype", "float32")) != plan.dtype:
+        raise CheckpointError(
+            f"{where}: the file is of a network in {dtype}, and this network is in {plan.dtype}; build it with "
+            f"dtype={dtype!r}"
+        )
+    different = _difference(plan, header)
+    if different and not force:
+        raise CheckpointError(
+            f"{where}: {different} (the file was written by brainevent {header.get('brainevent')}); build the network "
+            "of the file, or pass force=True to go on from its state with this network and its parameters"
+        )
+    return different
 
 
 def _where(path: str | os.PathLike[str]) -> str:

@@ -19,7 +19,7 @@ from .duration import counted_steps
 from .neurons import Label, Neurons, are_of, found_neurons, is_pair, shown_label, split_label
 from .recorded import Sample, Wanted
 
-__all__ = ["Every", "Request", "every", "found_link", "parsed", "wanted"]
+__all__ = ["Every", "Request", "every", "found_link", "of_other_synapses", "parsed", "wanted"]
 
 KINDS = ("spikes", "counts", "rate")
 
@@ -39,7 +39,8 @@ class Every:
 class Request:
     """One thing to record: spikes, counts or the rate of neurons, or, if there is a sample, a state.
 
-    `numbers` are those of a part of the population; None for all neurons and for samples.
+    `numbers` are those of a part of the population; None for all neurons and for samples. `asked` is what was asked of
+    synapses, whose numbers follow from a plan.
     """
 
     label: str
@@ -48,6 +49,7 @@ class Request:
     sample: Sample | None = None
     unit: str = ""  # of the state, if it is declared
     numbers: Any = field(default=None, compare=False)
+    asked: Every | None = field(default=None, compare=False, repr=False)
     chosen: bytes = field(default=b"", init=False, repr=False)  # for comparisons
 
     def __post_init__(self) -> None:
@@ -127,6 +129,16 @@ def wanted(requests: Iterable[Request]) -> Wanted:
     return Wanted(spikes, counts, rates, samples)
 
 
+def of_other_synapses(plan: Plan, requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Return the same requests of a network whose synapses were drawn with another seed: there may be more or fewer."""
+    return tuple(
+        one
+        if one.asked is None or one.sample is None
+        else _request_of_synapses(plan, one.asked, one.population, one.sample.state)
+        for one in requests
+    )
+
+
 def found_link(plan: Plan, where: str, name: str) -> Link:
     """Return what is known of the projection or coupling of a name, or raise: no population has that name either."""
     populations, couplings = ([one.name for one in many] for many in (plan.populations, plan.couplings))
@@ -204,7 +216,7 @@ def _request_of_synapses(plan: Plan, asked: Every, name: str, what: str) -> Requ
         raise NetworkError(f"every: {asked.what!r} is of synapses; pass synapses= instead of neurons=")
     chosen = _chosen(asked.what, asked.synapses, "synapses", plastic.entries, name)
     sample = Sample(name, what, _interval(plan, asked), chosen, of_synapses=True)
-    return Request(_label(asked), "sample", name, sample)
+    return Request(_label(asked), "sample", name, sample, asked=asked)
 
 
 def _check_no_index(where: str, owner: Any, what: str) -> None:

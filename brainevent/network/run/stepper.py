@@ -26,7 +26,8 @@ from .shown import Shown
 __all__ = ["Stepper"]
 
 Array = Any
-_FAST = "biuf"  # kinds of arrays that become floats by a copy
+_FAST = "bf"  # kinds of arrays that become floats by a copy
+_WHOLE = 2**24  # integers up to here are floats of any dtype
 _PLACES = {"spikes": 0, "counts": 1, "rate": 2, "sample": 3}  # in a `RecordedStep`
 
 
@@ -181,7 +182,7 @@ class Stepper:
         try:
             for one in self._inputs:
                 value = given[one.label]
-                if type(value) in (float, int) and abs(value) <= self._largest:
+                if type(value) in (float, int) and abs(value) <= (self._largest if type(value) is float else _WHOLE):
                     one.array.fill(value)
                 elif type(value) is np.ndarray and value.dtype == one.array.dtype and value.shape == one.target.shape:
                     one.target[...] = value

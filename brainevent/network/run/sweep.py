@@ -19,7 +19,7 @@ from .collected import Collected
 from .elements import Element, Elements
 from .pace import Pace, Stop
 from .recorded import Wanted
-from .requests import Request, wanted
+from .requests import Request, of_other_synapses, wanted
 from .result import Result
 
 __all__ = ["swept"]
@@ -85,7 +85,10 @@ class _Queue:
         worker = _Worker(backend, self._advanced)
         while (k := self._taken()) is not None:
             try:
-                result = worker.run(self.elements[k], self.requests, self.steps, self.stop)
+                element, requests = self.elements[k], self.requests
+                if self.elements.redraws:
+                    requests = of_other_synapses(element.plan, requests)
+                result = worker.run(element, requests, self.steps, self.stop)
             except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
                 self.closed, self._errors[k] = True, error
                 return

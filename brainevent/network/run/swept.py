@@ -75,10 +75,13 @@ class SweepResult(Sequence[Result]):
         if not all(isinstance(one, np.ndarray) for one in found):
             return tuple(found)
         if len({one.shape for one in found}) > 1:
-            ran = [result.steps for result in self.results]
+            ran, synapses = [one.steps for one in self.results], [one.shape[-1] for one in found]
+            why = f"ran {min(ran)} to {max(ran)} steps"
+            if min(ran) == max(ran):
+                why = f"have {min(synapses)} to {max(synapses)} synapses, which seeds= draws anew"
             raise NetworkError(
-                f"sweep: {label!r} differs in shape, since elements ran {min(ran)} to {max(ran)} steps; take those of "
-                f"single elements: swept[0][{label!r}]"
+                f"sweep: {label!r} differs in shape, since elements {why}; take those of single elements: "
+                f"swept[0][{label!r}]"
             )
         return np.stack(found) if found else np.empty(0)
 

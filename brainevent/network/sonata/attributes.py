@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from .files import dataset, decoded
+from .files import dataset, decoded, rows_of_table
 
 __all__ = ["Attributes", "Types", "attributes_of", "place_of_ids", "read_types"]
 
@@ -170,11 +169,7 @@ def read_types(where: str, path: Path | None, key: str, population: str) -> Type
     """Read the types of a population: those of its name, if the file has a column `population`."""
     if path is None:
         return Types(None, np.empty(0, np.int64), {})
-    try:
-        with open(path, newline="") as file:
-            rows = [row for row in csv.reader(file, delimiter=" ", skipinitialspace=True) if any(row)]
-    except FileNotFoundError:
-        raise NetworkError(f"{where}: {path} does not exist; correct the path in the config") from None
+    rows = rows_of_table(where, path)
     head = rows[0] if rows else []
     if key not in head:
         raise NetworkError(f"{where}: {path} has no column {key!r}; its columns are {', '.join(head) or 'none'}")

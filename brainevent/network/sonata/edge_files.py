@@ -72,26 +72,22 @@ def edges_of(simulation: Simulation, populations: Mapping[str, Cells]) -> list[E
                 f"{where}: is plastic, and weights of SONATA do not change; write sim.network without plasticity, with "
                 "the weights of sim.connections"
             )
-        synapses = simulation.connections(name)
-        if not len(synapses):
-            continue
-        weights, receptor, names = _delivered(where, projection, target, synapses.weights)
-        quantum = float(simulation.engine.plan.population(target.name).quanta[projection.into])  # of weights of now
-        quanta = {f"{target.name}.{one}": quantum for one in names}
-        ends = (source.label, target.label)
-        found.append(
-            Edges(
-                name=_label(name, projection, source, target),
-                ends=ends,
-                nodes=(nodes[ends[0]], nodes[ends[1]]),
-                sources=source.ids[synapses.sources],
-                targets=target.ids[synapses.targets],
-                weights=weights,
-                delays=synapses.delays,
-                receptor=receptor,
-                quanta=quanta,
+        if len(synapses := simulation.connections(name)):
+            weights, receptor, names = _delivered(where, projection, target, synapses.weights)
+            quantum = float(simulation.engine.plan.population(target.name).quanta[projection.into])  # of weights of now
+            found.append(
+                Edges(
+                    name=_label(name, projection, source, target),
+                    ends=(source.label, target.label),
+                    nodes=(nodes[source.label], nodes[target.label]),
+                    sources=source.ids[synapses.sources],
+                    targets=target.ids[synapses.targets],
+                    weights=weights,
+                    delays=synapses.delays,
+                    receptor=receptor,
+                    quanta={f"{target.name}.{one}": quantum for one in names},
+                )
             )
-        )
     return found
 
 

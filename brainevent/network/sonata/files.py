@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open HDF5 files, which needs h5py, and read their datasets; what is missing is named."""
+"""Open HDF5 files, which needs h5py, and read their datasets; read tables; what is missing is named."""
 
 from __future__ import annotations
 
+import csv
 import importlib
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError
 
-__all__ = ["dataset", "decoded", "h5py_for", "members", "opened"]
+__all__ = ["dataset", "decoded", "h5py_for", "members", "opened", "rows_of_table"]
 
 Array = Any
 Group = Any  # of h5py
@@ -57,3 +58,12 @@ def decoded(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     return value.item() if isinstance(value, np.generic) else value
+
+
+def rows_of_table(where: str, path: Path) -> list[list[str]]:
+    """Return the rows of a csv file whose columns have spaces between them, the names of the columns first."""
+    try:
+        with open(path, newline="") as file:
+            return [row for row in csv.reader(file, delimiter=" ", skipinitialspace=True) if any(row)]
+    except FileNotFoundError:
+        raise NetworkError(f"{where}: {path} does not exist; correct the path in the config") from None

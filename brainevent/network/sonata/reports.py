@@ -57,18 +57,9 @@ def read_report(
     for key, known in (("sections", _SECTIONS), ("transform", (None, "none", "None"))):
         if given.get(key) not in known:
             raise NetworkError(f"{where}: {key} is {given[key]!r}; point neurons have one potential: leave {key} out")
-    variable = given.get("variable_name")
-    if isinstance(variable, list) and len(variable) == 1:
-        variable = variable[0]
-    if not isinstance(variable, str) or not variable:
-        raise NetworkError(f"{where}: variable_name is {variable!r}; it must be one name, such as V_m")
+    variable = _variable(where, given)
     start, stop = _times(where, given, duration)
-    interval = given.get("dt", dt)
-    if not isinstance(interval, (int, float)) or not interval > 0:
-        raise NetworkError(f"{where}: dt is {interval!r}; it must be a positive number of ms")
-    steps = interval / dt
-    if abs(steps - round(steps)) > 1e-6 * max(1, steps) or round(steps) < 1:
-        raise NetworkError(f"{where}: dt is {interval:g} ms, no multiple of the time step, {dt:g} ms; pass a multiple")
+    steps = _steps(where, given, dt)
     requests = []
     for population, mask in masks.items():
         for part in nodes[population].parts:
@@ -77,11 +68,32 @@ def read_report(
                 continue
             state = _state(where, variable, part.name, part.population.state)
             some = None if numbers.size == part.nodes.size else numbers
-            requests.append(every(round(steps), f"{part.name}.{state}", some, label=f"{name}:{part.name}"))
+            requests.append(every(steps, f"{part.name}.{state}", some, label=f"{name}:{part.name}"))
     if not requests:
         raise NetworkError(f"{where}: cells are virtual, and have no {variable}; choose point neurons")
     file = given.get("file_name") or f"{name}.h5"
     return Report(name, Path(str(file)).name, tuple(requests), start, stop)
+
+
+def _variable(where: str, given: Mapping[str, Any]) -> str:
+    """Return the name of what is recorded, which may be alone in a list."""
+    variable = given.get("variable_name")
+    if isinstance(variable, list) and len(variable) == 1:
+        variable = variable[0]
+    if not isinstance(variable, str) or not variable:
+        raise NetworkError(f"{where}: variable_name is {variable!r}; it must be one name, such as V_m")
+    return variable
+
+
+def _steps(where: str, given: Mapping[str, Any], dt: float) -> int:
+    """Return the number of time steps between samples."""
+    interval = given.get("dt", dt)
+    if not isinstance(interval, (int, float)) or not interval > 0:
+        raise NetworkError(f"{where}: dt is {interval!r}; it must be a positive number of ms")
+    steps = interval / dt
+    if abs(steps - round(steps)) > 1e-6 * max(1, steps) or round(steps) < 1:
+        raise NetworkError(f"{where}: dt is {interval:g} ms, no multiple of the time step, {dt:g} ms; pass a multiple")
+    return round(steps)
 
 
 def _times(where: str, given: Mapping[str, Any], duration: float | None) -> tuple[float, float | None]:

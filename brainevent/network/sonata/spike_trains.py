@@ -8,7 +8,6 @@ length of the run.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from ...event.matrices.coo import COO
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population, Projection
 from ..models.spike_source import spike_source_rule
-from .files import dataset, decoded, members, opened
+from .files import dataset, decoded, members, opened, rows_of_table
 
 __all__ = ["Trains", "clock", "driven_nodes", "read_trains", "replayed_rule", "several_rule", "steps_of_times"]
 
@@ -58,11 +57,7 @@ def _of_group(where: str, path: Path, group: Any, ids: str) -> tuple[Array, Arra
 
 def _from_csv(where: str, path: Path) -> Trains:
     """Read a csv file: a spike in each row, by its columns; or, in old files, all spikes of a node."""
-    try:
-        with open(path, newline="") as file:
-            rows = [row for row in csv.reader(file, delimiter=" ", skipinitialspace=True) if any(row)]
-    except FileNotFoundError:
-        raise NetworkError(f"{where}: {path} does not exist; correct the path in the config") from None
+    rows = rows_of_table(where, path)
     head = rows[0] if rows else []
     try:
         if head[:2] == ["gid", "spike-times"]:

@@ -219,3 +219,26 @@ def test_methods_of_a_simulation_say_that_programs_call_simulate():
             jax.jit(call)(0.1)
     with pytest.raises(NetworkError, match=r"inputs: 'a\.syn': found an array that JAX traces"):
         jax.jit(lambda x: sim.run(3, inputs={"a.syn": x}))(np.zeros(3))
+
+
+@pytest.mark.parametrize("backend", ["interpreted", "numba"])
+def test_a_sweep_records_the_synapses_that_seeds_draw(backend):
+    sim, seeds = built(backend=backend, seed=6), [5, 4, 6]
+    record = [f"{AB}.w", be.every(2, f"{AB}.c", synapses=slice(-3, None), label="last")]
+    swept = sim.sweep(8, record, seeds=seeds)
+    sizes = []
+    for seed, found in zip(seeds, swept, strict=True):
+        other = built(backend=backend, seed=seed)
+        expected = other.run(8, record)
+        sizes.append(len(other.connections(AB)))
+        assert found[f"{AB}.w"].shape == (8, sizes[-1])
+        for label in expected:
+            np.testing.assert_array_equal(found[label], expected[label])
+    assert min(sizes) < sizes[2] < max(sizes)
+    assert swept["last"].shape == (3, 4, 3)
+    with pytest.raises(NetworkError, match=rf"elements have {min(sizes)} to {max(sizes)} synapses, which seeds= draws"):
+        swept[f"{AB}.w"]
+    assert sim.sweep(8, record, seeds=seeds, redraw=False)[f"{AB}.w"].shape == (3, 8, sizes[2])
+    with pytest.raises(NetworkError, match=f"{AB} has {min(sizes)} synapses: pass a slice") as caught:
+        sim.sweep(8, be.every(1, f"{AB}.w", synapses=[min(sizes)]), seeds=seeds)
+    assert caught.value.__notes__ == [f"in element {sizes.index(min(sizes))} of the sweep"]

@@ -74,22 +74,29 @@ def _made(name: str, size: int, values: Values, dt: float) -> Population:
     state = {"v": values["V_m"], "pause": 0, "raised": np.where(resets, values["threshold_spike"], 0.0)}
     state["adapted"] = np.where(adapts, values["threshold_voltage"], 0.0)
     after = _after_spikes(name, read, values, currents)
-    synapses = values["tau_syn"].reshape(-1, values["tau_syn"].shape[-1])
-    for k, given in enumerate(synapses.T):
-        (tau_syn,) = read.positive("ms", tau_syn=np.where(np.isnan(given), 1.0, given))
-        params[f"gain_syn{k}"] = tau / capacitance * gain(dt, tau, tau_syn)
-        params[f"gain_rise{k}"] = tau / capacitance * alpha_gain(dt, tau, tau_syn)
-        params[f"decay_syn{k}"] = decay(dt, tau_syn)
-        params[f"peak{k}"] = math.e / tau_syn
+    taus = values["tau_syn"].reshape(-1, values["tau_syn"].shape[-1]).T
+    for k, given in enumerate(taus):
+        params |= _synapse(read, k, given, tau, capacitance)
         state |= {f"syn{k}": 0.0, f"rise{k}": 0.0}
     for k, one in enumerate(after):
         params |= {f"{key}{k}": value for key, value in one.items() if key != "asc"}
         state[f"asc{k}"] = one["asc"]
     params, state = ({key: compact(value) for key, value in given.items()} for given in (params, state))
     units = {"v": "mV", "rest": "mV", "threshold": "mV", "current": "pA"}
-    units |= {f"syn{k}": "pA" for k in range(synapses.shape[1])}
+    units |= {f"syn{k}": "pA" for k in range(len(taus))}
     units |= {key: "1" for key in (*params, *state) if key not in units and key != "dt"}
-    return Population(name, size, glif_rule(len(after), synapses.shape[1]), state, params, units=units)
+    return Population(name, size, glif_rule(len(after), len(taus)), state, params, units=units)
+
+
+def _synapse(read: Physical, k: int, given: Array, tau: Array, capacitance: Array) -> dict[str, Any]:
+    """Return the parameters of receptor k, with a time constant for each neuron; a neuron without it has NaN."""
+    (tau_syn,) = read.positive("ms", tau_syn=np.where(np.isnan(given), 1.0, given))
+    return {
+        f"gain_syn{k}": tau / capacitance * gain(read.dt, tau, tau_syn),
+        f"gain_rise{k}": tau / capacitance * alpha_gain(read.dt, tau, tau_syn),
+        f"decay_syn{k}": decay(read.dt, tau_syn),
+        f"peak{k}": math.e / tau_syn,
+    }
 
 
 def _threshold(read: Physical, values: Values, resets: Array, adapts: Array, tau: Array) -> dict[str, Any]:
