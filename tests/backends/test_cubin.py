@@ -5,7 +5,10 @@ import ctypes
 import dataclasses
 import functools
 import importlib
+import os
 import re
+import subprocess
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +18,11 @@ from jax import export
 from pretend_cuda import pretend, pretend_library  # noqa: F401
 
 import brainevent
-from brainevent import KernelArgumentError, UnsupportedArchError, cubin_kernel
+from brainevent import KernelArgumentError, NvccNotFoundError, UnsupportedArchError, cubin_kernel
 from brainevent.backends.cubin import kernel as kernels
 from brainevent.ffi.launch import driver
-from brainevent.ffi.launch.code import Code, chosen, read
+from brainevent.ffi.launch.code import Code, Entry, chosen, read
+from brainevent.toolchain.find import find_cuda_toolkit
 
 SOURCE = """
 struct P { float a; int b[3]; };
@@ -28,9 +32,10 @@ extern "C" __global__ void axpy(const float* x, const float* y, float* out, int 
 }
 extern "C" __global__ void CLUSTERED other(P p, char c, float* out) { out[0] = p.a + c; }
 extern "C" __global__ void nothing() {}
-__global__ void named(float* x) { x[0] = 1; }
+__global__ void __launch_bounds__(128) named(float* x) { x[0] = 1; }
+__global__ SIZED void sized(float* x) { x[0] = 1; }
 """
-SIZES = {"axpy": (8, 8, 8, 4, 8), "other": (16, 1, 8), "nothing": (), "_Z5namedPf": (8,)}
+SIZES = {"axpy": (8, 8, 8, 4, 8), "other": (16, 1, 8), "nothing": (), "_Z5namedPf": (8,), "_Z5sizedPf": (8,)}
 PTX = """
 // .entry commented()
 .version 8.0
@@ -39,10 +44,12 @@ PTX = """
 .visible .entry axpy(
   .param .u64 .ptr .global .align 4 axpy_param_0, .param .u64 axpy_param_1, /* , */ .param .u64 axpy_param_2,
   .param .u32 axpy_param_3, .param .f64 axpy_param_4
-) .reqntid 32, 1, 1 { ret; }
-.entry other(.param .align 4 .b8 other_param_0[16], .param .u8 c, .param .u64 out) .reqnctapercluster 2 { ret; }
+) .maxntid 512, 1 { ret; }
+.entry other(.param .align 4 .b8 other_param_0[16], .param .u8 c, .param .u64 out)
+.reqntid 64, 2 .reqnctapercluster 2 { ret; }
 .entry tell(.param .u64 out) { ret; }
 """
+FOLDER = Path(__file__).parent / "ptx"  # what other compilers made
 ARGUMENTS = {"x": "input", "y": "input", "out": "output", "n": "int32", "a": "float64"}
 X, Y = jnp.arange(5.0), jnp.ones(5)
 
@@ -53,9 +60,17 @@ def ninety(monkeypatch):
     monkeypatch.setattr(kernels, "cuda_capabilities", lambda: ("9.0",))
 
 
+def has_block_sizes(clustered):
+    """Return whether CUDA C++ can give the size of blocks: CUDA 13 can, where there are clusters."""
+    nvrtc = importlib.import_module("brainevent.backends.nvrtc.compiler")._nvrtc()[0]
+    return bool(clustered) and nvrtc.nvrtcVersion()[1] >= 13
+
+
 def compiled(options, clustered=""):
     nvrtc = importlib.import_module("brainevent.backends.nvrtc.compiler")._nvrtc()[0]
-    _, program = nvrtc.nvrtcCreateProgram(SOURCE.replace("CLUSTERED", clustered).encode(), b"k.cu", 0, [], [])
+    sized = "__block_size__((64, 2, 1))" if has_block_sizes(clustered) else ""
+    source = SOURCE.replace("CLUSTERED", clustered).replace("SIZED", sized)
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"k.cu", 0, [], [])
     assert nvrtc.nvrtcCompileProgram(program, len(options), options)[0] == 0
     get_size, get = (
         (nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
@@ -77,18 +92,66 @@ def test_what_code_says_of_itself(architecture, kind):
     assert {entry.name: entry.sizes for entry in code.entries} == SIZES
     assert (code.capability, code.is_ptx) == (divmod(int(architecture.rstrip("a")), 10), kind == "compute")
     assert code.entry("here", "other").cluster == ((2, 1, 1) if clusters else ())
+    found = {entry.name: (entry.block, entry.most_threads) for entry in code.entries}
+    assert (found["axpy"], found["_Z5namedPf"]) == (((), None), ((), 128))
+    assert found["_Z5sizedPf"][0] == ((64, 2, 1) if has_block_sizes(clusters) else ())
 
 
 def test_what_ptx_says_of_itself(tmp_path):
     (tmp_path / "k.ptx").write_text(PTX)
     for given in (PTX, PTX.encode(), tmp_path / "k.ptx", str(tmp_path / "k.ptx"), [PTX]):
         [code] = read("here", given)
-        assert [(entry.name, entry.sizes, entry.cluster) for entry in code.entries] == [
-            ("axpy", SIZES["axpy"], ()),
-            ("other", SIZES["other"], (2, 1, 1)),
-            ("tell", (8,), ()),
-        ]
+        assert code.entries == (
+            Entry("axpy", SIZES["axpy"], most_threads=512),
+            Entry("other", SIZES["other"], (2, 1, 1), (64, 2, 1)),
+            Entry("tell", (8,)),
+        )
         assert (code.capability, code.is_ptx, code.binary[-1:]) == ((8, 0), True, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "hidden", "block"),
+    [
+        ("rust_1_63", "leak", (), ()),
+        ("rust_1_97", "leak", (), ()),
+        ("mojo_1_2", "leak_c2decaaa", (), ()),
+        ("triton_3_9", "leak", (8, 8), (128, 1, 1)),
+    ],
+)
+def test_ptx_of_other_compilers(name, entry, hidden, block):
+    """All of `leak(v, out, decay, n)`; Triton adds two parameters."""
+    path = FOLDER / f"{name}.ptx"
+    [code] = read("here", path)
+    assert code.entries == (Entry(entry, (8, 8, 4, 4, *hidden), block=block),)
+    assert (code.title, code.entry("here", None).name) == ("PTX for compute capability 8.0", entry)
+    its = {"v": "input", "out": "output", "decay": "float32", "n": "int32"}
+    its |= {f"scratch_{k}": b"\0" * size for k, size in enumerate(hidden)}
+    leak = cubin_kernel(path, None, X, arguments=its, grid=1, block=128)
+    assert jax.eval_shape(lambda v: leak(v, decay=0.5, n=5), X).shape == (5,)
+    with pytest.raises(KernelArgumentError, match=r"its parameter 2 has 4 bytes, and decay \(float64\) has 8"):
+        cubin_kernel(path, None, X, arguments={**its, "decay": "float64"}, grid=1, block=128)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.iterdir()), ids=lambda path: path.stem)
+def test_the_assembler_takes_ptx_of_other_compilers(path):
+    try:
+        nvcc = find_cuda_toolkit().nvcc
+    except NvccNotFoundError:
+        pytest.skip("the assembler is not here")
+    command = [Path(nvcc).parent / "ptxas", "-arch=sm_90", path, "-o", os.devnull]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (PTX, "the code has 3 kernels; pass the name of one as entry=: axpy, other, tell"),
+        (PTX[: PTX.index(".visible")], "the code has no kernels; pass the name of one as entry="),
+    ],
+)
+def test_a_kernel_without_a_name_must_be_alone(code, words):
+    with pytest.raises(KernelArgumentError, match=f"^cubin_kernel: {re.escape(words)}$"):
+        cubin_kernel(code, None, X, launch_dims=5)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +260,10 @@ def test_numbers_that_do_not_fit(numbers, words):
         ({"grid": 3, "block": 32, "cluster": 2}, "grid.x is 3, and must be a multiple of cluster.x, which is 2"),
         ({"grid": 64, "block": 32, "cluster": 32}, "the cluster .* has 32 blocks; use at most 16"),
         ({"grid": 1, "block": 2048}, "block.x is 2048, and must be from 1 to 1024"),
+        (
+            {"grid": 1, "block": 768},
+            r"'axpy' was compiled for blocks of at most 512 threads, and the block is \(768, 1, 1\); use a smaller one",
+        ),
         ({"launch_dims": 5, "zeroed": ["oot"]}, "zeroed names 'oot'; did you mean 'out'"),
         (
             {"launch_dims": 5, "zeroed": ["out"], "input_output_aliases": {0: 0}},
@@ -207,6 +274,15 @@ def test_numbers_that_do_not_fit(numbers, words):
 def test_launches_that_do_not_fit(how, words):
     with pytest.raises(KernelArgumentError, match=words):
         jax.eval_shape(lambda x, y: cubin_kernel(PTX, "axpy", X, arguments=ARGUMENTS, **how)(x, y, n=5, a=2.0), X, Y)
+
+
+def test_blocks_of_another_size():
+    its = {"p": b"\0" * 16, "c": "int8", "out": "output"}
+    other = cubin_kernel(PTX, "other", X, arguments=its, grid=2, block=(64, 2))
+    assert jax.eval_shape(lambda: other(c=1)).shape == X.shape
+    words = "'other' was compiled for blocks of (64, 2, 1) threads, and the block is (128, 1, 1); pass grid= and block="
+    with pytest.raises(KernelArgumentError, match=re.escape(words)):
+        jax.eval_shape(lambda: cubin_kernel(PTX, "other", X, arguments=its, grid=2, block=128)(c=1))
 
 
 # ---- runs, with a pretend driver -------------------------------------------------------------------------------------

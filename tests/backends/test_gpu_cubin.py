@@ -2,6 +2,7 @@
 """On a real GPU: machine code of nvcc and of NVRTC, and PTX, as kernels."""
 
 import subprocess
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -72,6 +73,16 @@ def test_kernels_run(codes, kind):
                                   [*(2 * np.arange(10) + 2), 0])  # fmt: skip
     many = jnp.stack([X, 3 * X, -X])
     np.testing.assert_array_equal(jax.vmap(lambda x: call(x, Y, n=N, a=2.0))(many), 2 * many + Y)
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parent / "ptx").iterdir()), ids=lambda path: path.stem)
+def test_kernels_of_other_compilers(path):
+    arguments = {"v": "input", "out": "output", "decay": "float32", "n": "int32"}
+    arguments |= {f"scratch_{k}": b"\0" * 8 for k in range(2) if path.stem.startswith("triton")}
+    leak = cubin_kernel(path, None, X, arguments=arguments, grid=8, block=128)
+    np.testing.assert_array_equal(jax.jit(lambda v: leak(v, decay=0.7, n=N))(X), X * np.float32(0.7))
+    many = jnp.stack([X, -X])
+    np.testing.assert_array_equal(jax.vmap(lambda v: leak(v, decay=0.7, n=N))(many), many * np.float32(0.7))
 
 
 def test_an_output_that_is_an_input(codes):

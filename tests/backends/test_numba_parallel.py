@@ -94,7 +94,7 @@ def test_the_number_of_threads_is_that_of_the_configuration():
         assert brainevent.config.get_numba_num_threads() == 1
     finally:
         numba.set_num_threads(before)
-        brainevent.config._numba_num_threads, brainevent.config.numba_thread_limit.value = None, 0
+        brainevent.config.numba_thread_limit.value = 0
     assert set(np.asarray(f(x))) == {before}
 
 

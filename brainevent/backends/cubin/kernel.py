@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,7 +16,7 @@ from ...ffi.call import native_call, out_aval
 from ...ffi.declared import OUTPUTS, Argument, Arguments, slots
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Extents, Launch, LaunchPlan, Limits, PlanTarget, check_limits
-from ...ffi.launch.code import Code, capability, chosen, read
+from ...ffi.launch.code import Code, Entry, capability, chosen, read
 from ...ffi.scalars import byte_size
 from ...toolchain.architectures import gpu_architectures
 from ...typing import PyTree, TypesLike
@@ -28,7 +29,7 @@ OneCode = bytes | str | PathLike[str]
 
 def cubin_kernel(
     code: OneCode | Sequence[OneCode],
-    entry: str,
+    entry: str | None,
     outs: TypesLike,
     *,
     arguments: Mapping[str, Any] | None = None,
@@ -50,7 +51,7 @@ def cubin_kernel(
     Args:
         code: A cubin as bytes, PTX as a text, or the path of a file with one; or several, of which the best for the GPU
             is taken.
-        entry: The name of the kernel in it.
+        entry: The name of the kernel in it; None: the only kernel of the code.
         outs: The types of the results: a tree of `jax.ShapeDtypeStruct`, or of arrays with these types.
         arguments: The parameters of the kernel in their order, by names: "input", "output", "inout" for an output that
             starts with the content of an input (or with a dtype that is checked, as in `("input", "float32")`), the
@@ -73,7 +74,8 @@ def cubin_kernel(
         A function `f(*inputs, **numbers)`. Its results have the structure of `outs`.
 
     Raises:
-        KernelArgumentError: If the code has no such kernel, or its parameters do not have the sizes of `arguments`.
+        KernelArgumentError: If the code has no such kernel, its parameters do not have the sizes of `arguments`, or it
+            was compiled for blocks of another size.
         UnsupportedArchError: When it is called: if no code runs on the GPU.
 
     Examples:
@@ -86,7 +88,7 @@ def cubin_kernel(
         >>> scale(x, n=3, factor=2.0)  # doctest: +SKIP
         Array([0., 2., 4.], dtype=float32)
     """
-    where = f"cubin_kernel({entry})"
+    where = f"cubin_kernel({entry})" if entry else "cubin_kernel"
     check_vmap_method(where, vmap_method)
     declared, tree = flat_outs(where, outs)
     codes = read(where, code)
@@ -120,6 +122,20 @@ def _cluster(where: str, given: Size | None) -> tuple[int, int, int]:
     return Extents(where, given, 1, None, 1, 0).of(()).grid
 
 
+def _check_block(where: str, launch: Launch, entry: Entry) -> None:
+    """Raise if the kernel was compiled for blocks of other sizes: the driver would refuse it when it runs."""
+    if entry.block not in ((), launch.block):
+        raise KernelArgumentError(
+            f"{where}: the kernel {entry.name!r} was compiled for blocks of {entry.block} threads, and the block is "
+            f"{launch.block}; pass grid= and block={entry.block}"
+        )
+    if entry.most_threads is not None and math.prod(launch.block) > entry.most_threads:
+        raise KernelArgumentError(
+            f"{where}: the kernel {entry.name!r} was compiled for blocks of at most {entry.most_threads} threads, and "
+            f"the block is {launch.block}; use a smaller one"
+        )
+
+
 @dataclass(frozen=True)
 class _Launched:
     """What a launch has besides its size."""
@@ -135,7 +151,7 @@ class _Kernel:
 
     where: str
     codes: tuple[Code, ...]
-    entry: str
+    entry: str | None
     arguments: Arguments
     extents: Extents
     how: _Launched
@@ -159,7 +175,8 @@ class _Kernel:
         arguments = self.arguments.for_call(len(operands), len(outs))
         architectures = gpu_architectures(None, cuda_capabilities)
         code = chosen(self.where, self.codes, [capability(one) for one in architectures])
-        self.arguments.check_sizes(arguments, code, code.entry(self.where, self.entry))
+        entry = code.entry(self.where, self.entry)
+        self.arguments.check_sizes(arguments, code, entry)
         self.arguments.check_dtypes(arguments, (*operands, *outs))
         values = self.arguments.values(arguments, numbers)
         configuration = self.extents.of((*operands, *outs))
@@ -169,11 +186,11 @@ class _Kernel:
         sizes = tuple((len(operands) + o, n) for o in zeroed if (n := byte_size(results[o])))
         buffers = len(operands) + len(results)
         if configuration.is_empty:
-            return LaunchPlan(self.entry, buffers, (), sizes)
+            return LaunchPlan(entry.name, buffers, (), sizes)
         launch = Launch(
             binary=code.binary,
-            entry=self.entry,
-            title=self.entry,
+            entry=entry.name,
+            title=entry.name,
             grid=configuration.grid,
             block=configuration.block,
             parameters=values,
@@ -183,7 +200,8 @@ class _Kernel:
             cluster=self.how.cluster,
         )
         check_limits(self.where, launch, Limits.of(architectures[0]))
-        return LaunchPlan(self.entry, buffers, (launch,), sizes)
+        _check_block(self.where, launch, entry)
+        return LaunchPlan(entry.name, buffers, (launch,), sizes)
 
     def _zeroed(self, arguments: Sequence[Argument], started: frozenset[int]) -> list[int]:
         """Return the results that are to be zero: outputs, then scratch memory."""

@@ -79,15 +79,7 @@ def cute_kernel(
         )
     check_vmap_method(where, vmap_method)
     declared, tree = flat_outs(where, outs)
-    parameters = Arguments.of(where, arguments)
-    if parameters.declared is not None and tuple(one.name for one in parameters.declared) != names[:-1]:
-        raise KernelArgumentError(
-            f"{where}: arguments names {', '.join(one.name for one in parameters.declared) or 'none'}; the function's "
-            f"parameters before the stream are: {', '.join(names[:-1]) or 'none'}"
-        )
-    for one in parameters.declared or ():
-        if one.kind == "bytes":
-            raise KernelArgumentError(f"{where}: {one.name!r} is declared as bytes; CuTe DSL takes arrays and numbers")
+    parameters = _declared(where, arguments, names[:-1])
 
     def source(its: Sequence[Argument], arrays: Sequence[Any]) -> Source:
         if len(its) != len(names) - 1:
@@ -102,3 +94,19 @@ def cute_kernel(
     called = Function(where, source, "cuda", parameters, bool(allow_cuda_graph))
     call = call_of(called, declared, vmap_method, input_output_aliases)
     return lambda *operands, **numbers: tree.unflatten(call(*operands, **numbers))
+
+
+def _declared(where: str, arguments: Mapping[str, Any] | None, names: Sequence[str]) -> Arguments:
+    """Return the declared parameters, which must be those of the function before the stream."""
+    parameters = Arguments.of(where, arguments)
+    if parameters.declared is None:
+        return parameters
+    if tuple(one.name for one in parameters.declared) != names:
+        raise KernelArgumentError(
+            f"{where}: arguments names {', '.join(one.name for one in parameters.declared) or 'none'}; the function's "
+            f"parameters before the stream are: {', '.join(names) or 'none'}"
+        )
+    for one in parameters.declared:
+        if one.kind == "bytes":
+            raise KernelArgumentError(f"{where}: {one.name!r} is declared as bytes; CuTe DSL takes arrays and numbers")
+    return parameters
