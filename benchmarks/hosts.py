@@ -3,8 +3,8 @@
 
 `python -m benchmarks.hosts` starts processes of `jax.distributed` on this machine, and writes a file of results. It
 measures an all-gather for numbers of bytes and processes, a step without exchange, and runs with exchange. With `gpu`,
-one and two processes have a GPU each. The rest, marked as a prediction, follows from `predicted`: no network of several
-hosts was measured.
+one to four processes have a GPU each, and two have two each. The rest, marked as a prediction, follows from
+`predicted`: no network of several hosts was measured.
 """
 
 from __future__ import annotations
@@ -69,15 +69,17 @@ def predicted(
     return step / hosts + (fixed + latency * turns + sent / bandwidth) / delay
 
 
-def _on_gpus(number: int, count: int, address: str) -> None:
-    """Measure one of one or two processes with a GPU each."""
+def _on_gpus(number: int, count: int, address: str, apiece: int) -> None:
+    """Measure one of some processes with some GPUs each."""
     import jax
 
     if count > 1:
-        jax.distributed.initialize(address, count, number, local_device_ids=[number])
+        own = list(range(number * apiece, (number + 1) * apiece))
+        jax.distributed.initialize(address, count, number, local_device_ids=own)
     import brainevent as be
 
-    found: dict[str, Any] = {"processes": count, "gather_us": {}, "run": []}
+    found: dict[str, Any] = {"processes": count, "gpus_each": apiece, "gather_us": {}, "run": []}
+    how: dict[str, Any] = {"hosts": "all", "devices": "all" if apiece > 1 else None} if count > 1 else {}
     for neurons, inputs in GPU_SIZES:
         for delay in GPU_DELAYS:
             cells = be.models.lif_delta("cells", neurons, current=be.uniform(5, 25))
@@ -85,7 +87,7 @@ def _on_gpus(number: int, count: int, address: str) -> None:
             links = be.Projection(cells, cells, rule, into="syn", delay=0.1 * delay)
             network = be.Network([cells], [links], dt=0.1)
             began = time.perf_counter()
-            sim = network.build(seed=1, backend="cuda", hosts="all" if count > 1 else None)
+            sim = network.build(seed=1, backend="cuda", **how)
             built = time.perf_counter() - began
             if count > 1 and not found["gather_us"]:
                 found["gather_us"], found["parts_us"] = _gathers(sim.engine), _pieces(sim.engine)
@@ -137,8 +139,8 @@ def _pieces(engine: Any) -> dict[str, float]:
     own, found = engine._own, {}
     messages, many = own._messages, 200
     parts = {
-        "message": lambda: own._told.tell(0, messages.address, own._room),
-        "gather": lambda: messages.gather(lambda _: None),
+        "message": lambda: own.gpus[0].told.tell(0, messages.addresses[0], own._room),
+        "gather": lambda: messages.gather(lambda *_: None),
         "gather and deliver": lambda: own._exchange(engine.step, 1),
     }
     for name, act in parts.items():
@@ -199,7 +201,7 @@ def _worker(number: int, count: int, address: str) -> None:
     os._exit(0)
 
 
-def _measured(count: int, *, gpu: bool = False) -> dict[str, Any]:
+def _measured(count: int, *, gpu: bool = False, apiece: int = 1) -> dict[str, Any]:
     with contextlib.closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -208,7 +210,7 @@ def _measured(count: int, *, gpu: bool = False) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.hosts", *(["gpu"] if gpu else [])]
     running = [
         subprocess.Popen([*command, *arguments], env=environment, stdout=subprocess.PIPE, text=True)
-        for arguments in ((str(number), str(count), address) for number in range(count))
+        for arguments in ((str(number), str(count), address, str(apiece)) for number in range(count))
     ]
     said = [process.communicate()[0] for process in running]
     return dict(json.loads(next(line for line in said[0].splitlines() if line.startswith("{"))))
@@ -254,7 +256,7 @@ def main() -> None:
 
 
 def main_on_gpus() -> None:
-    """Measure two GPUs, predict, and write the file."""
+    """Measure numbers of GPUs, predict, and write the file."""
     from brainevent.network.gpu.device import number_of_gpus
 
     measured = []
@@ -264,6 +266,9 @@ def main_on_gpus() -> None:
             print(json.dumps(measured[-1]), flush=True)
     measured.sort(key=lambda one: one["processes"])
     result = {"measured on one machine": measured, "predicted, not measured": prediction_of(measured)}
+    if number_of_gpus() >= 4:
+        result["measured with two GPUs in each of two processes"] = two_each = _measured(2, gpu=True, apiece=2)
+        print(json.dumps(two_each), flush=True)
     file = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-nvidia-h200-hosts.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
 
@@ -311,6 +316,7 @@ if __name__ == "__main__":
     on_gpus = asked[:1] == ["gpu"]
     given = asked[on_gpus:]
     if given:
-        (_on_gpus if on_gpus else _worker)(int(given[0]), int(given[1]), given[2])
+        number, count, address, apiece = int(given[0]), int(given[1]), given[2], int(given[3])
+        _on_gpus(number, count, address, apiece) if on_gpus else _worker(number, count, address)
     else:
         main_on_gpus() if on_gpus else main()

@@ -77,7 +77,7 @@ def raster(results: Sequence[Result], theme: Theme) -> Picture | None:
         ticks.append(bottom + size / 2)
         bottom += size
     axes.set(xlabel="time (ms)", xlim=(0, SHOWN_FOR), ylim=(bottom, 0), yticks=ticks, yticklabels=_names())
-    axes.tick_params(axis="y", length=0, labelcolor=theme.ink)
+    axes.tick_params(axis="y", length=0, labelcolor=theme.ink, labelsize=8)  # 5E and 5I are close
     caption(axes, theme, ["Excitatory and inhibitory populations in two colours."])
     return figure
 

@@ -41,6 +41,7 @@ from benchmarks import (
     start,
     sweeps,
     training,
+    training_start,
     tuned,
     vmap,
 )
@@ -87,6 +88,7 @@ BENCHMARKS = (
     Benchmark("sweeps", "many runs of a network side by side, beside one after another", "cpu", sweeps.measure_rows),
     Benchmark("network_costs", "what a network costs besides its steps", "cpu", network_costs.measure_rows),
     Benchmark("training", "a step of training of a recurrent network", "cpu", training.measure_rows),
+    Benchmark("training_start", "a step of training until it can run", "cpu", training_start.measure_rows),
     Benchmark("eprop", "a step of learning by e-prop of a recurrent network", "cpu", training.measure_eprop_rows),
     Benchmark("gpu_overhead", "one call over 1024 floats on a GPU", "gpu", gpu_overhead.measure_rows),
     Benchmark("gpu_graph", "launches by the host in each run of a jitted chain", "gpu", gpu_graph.measure_rows),
@@ -116,5 +118,6 @@ BENCHMARKS = (
     Benchmark("gpu_several", "a step of large networks on 1, 2 and 4 GPUs", "gpu", gpu_several.measure_rows),
     Benchmark("gpu_plastic", "a step with plastic synapses, over one without", "gpu", gpu_plastic.measure_rows),
     Benchmark("gpu_training", "a step of training of a recurrent network", "gpu", training.measure_gpu_rows),
+    Benchmark("gpu_training_start", "a step of training until it can run", "gpu", training_start.measure_gpu_rows),
     Benchmark("gpu_networks", "a step of CUBA and COBA, on a GPU", "gpu", networks.measure_gpu_rows),
 )

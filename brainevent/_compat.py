@@ -413,6 +413,18 @@ def alone(
     return lambda *operands: _alone.bind(*operands, function=function, outs=tuple(outs), x64=x64)
 
 
+_BESIDE = (  # settings of how programs are compiled, found again or reported, which do not change what is traced
+    "jax_compilation_cache", "jax_dump", "jax_enable_compilation_cache", "jax_log", "jax_persistent_cache",
+    "jax_platform", "jax_num_cpu_devices", "jax_traceback",
+)  # fmt: skip
+
+
+def tracing_settings() -> str:
+    """Return JAX's settings, here and now, on which what it traces may depend: a text."""
+    names = sorted(name for name in jax.config.values if not name.startswith(_BESIDE))
+    return repr([(name, getattr(jax.config, name, None)) for name in names])
+
+
 def x64_enabled() -> bool:
     """Return whether arrays may have 64 bits, here and now."""
     return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]

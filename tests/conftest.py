@@ -13,6 +13,7 @@ import jax
 import pytest
 
 import brainevent
+from brainevent.config import compiling
 
 pytest_plugins = ["costs", "covering", "platforms", "pretend_cuda", "pytester"]
 
@@ -106,4 +107,5 @@ def no_choice_left_behind() -> Iterator[None]:
     yield
     brainevent.config.clear_backends()
     brainevent.config.set_numba_parallel(False)
+    compiling._numba_num_threads, compiling.numba_thread_limit.value = None, 0
     brainevent.config.set_lfsr_algorithm("lfsr88")

@@ -14,8 +14,7 @@ import os
 import shlex
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from ..toolchain.directory import (
     prepare,
     writing,
 )
+from ..toolchain.lock import locked_file
 from ..typing import PyTree
 from .whole_files import write_whole
 
@@ -393,28 +393,12 @@ def _update(change: Callable[[_Choices], Any]) -> Any:
     with writing(base):
         prepare(base)
         make_private(folder, "tuning", _ADVICE)
-        with _locked(folder):
+        with locked_file(folder / ".lock"):  # without locks the last of two writers wins
             known = _reread()
             result = change(known)
             write_whole(path, _as_bytes(known), 0o600)
     _read_before[get_cache_dir()] = known
     return result
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process writes."""
-    import fcntl  # Windows has none
-
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        with suppress(OSError):  # not every filesystem has locks: then the last of two writers wins
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        with suppress(OSError):  # closing is not enough: a forked child may have the same descriptor
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
 
 
 def _warn_once(message: str) -> None:

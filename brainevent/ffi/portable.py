@@ -42,7 +42,7 @@ _keep: list[Any] = []
 def pack(language: str, header: Mapping[str, Any], code: bytes) -> np.ndarray:
     """Return a payload: a line of JSON with the way to load the code, and the compressed code."""
     line = json.dumps({"layout": _LAYOUT, "language": language, **header}, sort_keys=True)
-    return np.frombuffer(zlib.compress(line.encode() + b"\n" + code, 9), np.uint8)
+    return np.frombuffer(zlib.compress(line.encode() + b"\n" + code), np.uint8)
 
 
 def environment() -> dict[str, str]:

@@ -213,6 +213,16 @@ class ShardingRule:
 
         return run
 
+    def _cut(
+        self, mesh: Any, arrays: Sequence[tuple[Dims, Any]], sizes: Mapping[str, int]
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the mesh axes that split each factor that a kernel can be split along."""
+        cut = self.axes_of_factors([(dims, spec_over(mesh, x)) for dims, x in arrays])
+        made_here = set(_factors(self.results)) - set(_factors(self.operands))
+        # A kernel does not know which part of a new dimension it computes, nor that its shard is padded.
+        whole = {factor for factor in cut if factor in made_here or sizes[factor] % _count(mesh, cut[factor])}
+        return {factor: axes for factor, axes in cut.items() if factor not in whole}
+
     def on_shards(
         self,
         meshes: tuple[Any, Any],
@@ -229,15 +239,10 @@ class ShardingRule:
         """
         whole, mesh = meshes
         arrays = [*zip(self.operands, args, strict=True), *zip(self.results, results, strict=True)]
-        cut = self.axes_of_factors([(dims, spec_over(mesh, x)) for dims, x in arrays])
-        made_here = set(_factors(self.results)) - set(_factors(self.operands))
         sizes = dict(self.sizes) | {
             d: size for dims, x in arrays for d, size in zip(dims, x.shape, strict=True) if isinstance(d, str)
         }
-        for factor in list(cut):
-            # A kernel does not know which part of a new dimension it computes, nor that its shard is padded.
-            if factor in made_here or sizes[factor] % _count(mesh, cut[factor]):
-                del cut[factor]
+        cut = self._cut(mesh, arrays, sizes)
         arg_specs = [_spec(dims, cut) for dims in self.operands]
         result_specs = [_spec(dims, cut) for dims in self.results]
         local_levels = tuple(

@@ -57,9 +57,7 @@ def tune(
         select(definition, platform, None, {})  # raises, with advice
     with _measuring:
         trials = _trials(definition, platform, table, operands, tuple(outs), bound, seconds)
-    if trials[0].seconds is None:
-        failures = "\n".join(f"  {trial.backend} {trial.variant}: {trial.error}" for trial in trials)
-        raise KernelFallbackExhaustedError(f"{where}: no kernel on {platform} gives right results:\n{failures}")
+    best, variants = _best(trials, f"{where}: no kernel on {platform} gives right results")
     content, lasting = content_of(table)
     lasting = lasting and call == CallTypes.of(operands, outs, params)
     if not lasting:
@@ -69,16 +67,21 @@ def tune(
             UserWarning,
             stacklevel=3,
         )
+    identity = (definition.name, platform, device, call.shapes, versions_of(table.values()), content, call.params)
+    remembered = remember(TunedChoice(*identity, trials[0].backend, variants, best), lasting=lasting)
+    return TuneResult(definition.name, platform, device, call.shapes, tuple(trials), remembered)
+
+
+def _best(trials: Sequence[Trial], otherwise: str) -> tuple[float, tuple[tuple[str, str], ...]]:
+    """Return the least time of trials, the fastest first, and the best variant of each backend; raise if all failed."""
+    if (seconds := trials[0].seconds) is None:
+        failures = "\n".join(f"  {trial.backend} {trial.variant}: {trial.error}" for trial in trials)
+        raise KernelFallbackExhaustedError(f"{otherwise}:\n{failures}")
     variants: dict[str, str] = {}
     for trial in trials:
         if trial.seconds is not None:
             variants.setdefault(trial.backend, trial.variant)
-    versions, found = versions_of(table.values()), tuple(variants.items())
-    backend, best = trials[0].backend, trials[0].seconds
-    identity = (definition.name, platform, device, call.shapes, versions, content, call.params)
-    choice = TunedChoice(*identity, backend, found, best)
-    remembered = remember(choice, lasting=lasting)
-    return TuneResult(definition.name, platform, device, call.shapes, tuple(trials), remembered)
+    return seconds, tuple(variants.items())
 
 
 def _check(operands: Sequence[Any], params: Mapping[str, Any], seconds: Any, where: str) -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from .directory import guard, is_ours, make_private, opened_base, writing
+from .lock import locked_file
 
 __all__ = ["MANIFEST", "Kept", "Place", "listed", "locked", "look_up", "publish", "sweep", "take_away", "work_folder"]
 
@@ -101,16 +101,8 @@ def work_folder(base: Path) -> Iterator[Path]:
 @contextmanager
 def locked(base: Path, name: str) -> Iterator[None]:
     """Wait until no other process or thread builds this name, and lock it."""
-    path = make_private(base / ".locks") / f"{name}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        with suppress(OSError):  # not every filesystem supports this: then two may build, and the last one wins
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with locked_file(make_private(base / ".locks") / f"{name}.lock"):  # without locks two may build: the last one wins
         yield
-    finally:
-        with suppress(OSError):  # closing is not enough: a forked child may have the same descriptor
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
 
 
 def sweep(base: Path, age: float) -> None:

@@ -245,6 +245,13 @@ MUTANTS = (
         ("test_cubin",),
     ),
     Mutant(
+        "cubin-of-blocks-of-another-size",
+        "backends/cubin/kernel.py",
+        "        _check_block(self.where, launch, entry)\n",
+        "",
+        ("test_cubin",),
+    ),
+    Mutant(
         "cutile-arrays-in-place-are-copies",
         "backends/cutile/kernel.py",
         "{**dict(shared), **its.both(roles)}",

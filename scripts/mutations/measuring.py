@@ -120,7 +120,7 @@ MUTANTS = (
     Mutant(
         "tuning-store-written-without-a-lock",
         "bench/tuning_store.py",
-        "with _locked(folder):",
+        'with locked_file(folder / ".lock"):',
         "if True:",
         _TUNED,
     ),

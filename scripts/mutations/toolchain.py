@@ -49,7 +49,7 @@ MUTANTS = (
     ),
     Mutant(
         "cache-lock-is-shared",
-        "toolchain/entry.py",
+        "toolchain/lock.py",
         "fcntl.flock(descriptor, fcntl.LOCK_EX)",
         "fcntl.flock(descriptor, fcntl.LOCK_SH)",
         _CACHE,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import struct
@@ -19,22 +20,30 @@ _CUDA = 190  # the machine of an ELF file
 _SECTION, _SYMBOL = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
 _SYMBOLS, _FUNCTION, _IS_ENTRY = 2, 2, 0x10
 _SIZED, _PARAMETER, _CLUSTER, _ALL_PARAMETERS = 4, 0x17, 0x3D, 0x19  # a value with its size; what it describes
+_MOST_THREADS, _BLOCK = 0x05, 0x10
 _OLD_ABI = 51  # of ELF files with the architecture in other bits
 
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*(?:\(([^)]*)\))?([^{;]*)")
 _PARAM = re.compile(r"\.param\s+(?:\.align\s+\d+\s+)?\.([a-z]+)(\d+)(?:x2)?[^,\[]*?(?:\[(\d+)\])?\s*(?:,|$)")
-_REQUIRED_CLUSTER = re.compile(r"\.reqnctapercluster\s+([\d,\s]+)")
+_REQUIRED_CLUSTER, _REQUIRED_BLOCK, _LARGEST_BLOCK = (
+    re.compile(rf"\.{name}\s+([\d,\s]+)") for name in ("reqnctapercluster", "reqntid", "maxntid")
+)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A kernel: the bytes of its parameters in their order, None if the code does not say; blocks of its clusters."""
+    """A kernel: the bytes of its parameters in their order, None if the code does not say.
+
+    Also the clusters and blocks that the code prescribes, and the most threads of a block: () and None if it does not.
+    """
 
     name: str
     sizes: tuple[int, ...] | None
     cluster: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
+    most_threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,11 +70,18 @@ class Code:
         in_family = self.is_ptx and not self.only
         return self.capability <= capability and (in_family or self.capability[0] == capability[0])
 
-    def entry(self, where: str, name: str) -> Entry:
-        """Return the kernel of that name."""
+    def entry(self, where: str, name: str | None) -> Entry:
+        """Return the kernel of that name, or the only one if no name is given."""
+        if name is None and len(self.entries) == 1:
+            return self.entries[0]
         found = next((entry for entry in self.entries if entry.name == name), None)
         if found is None:
             names = [entry.name for entry in self.entries]
+            if name is None:
+                raise KernelArgumentError(
+                    f"{where}: {self.origin} has {len(names) or 'no'} kernels; pass the name of one as entry="
+                    f"{': ' if names else ''}{', '.join(names)}"
+                )
             raise KernelArgumentError(
                 f"{where}: {self.origin} has no kernel {name!r}{did_you_mean(name, names)}; "
                 f"there are: {', '.join(names) or 'none'}"
@@ -185,18 +201,23 @@ def _names(sections: Sequence[_Section]) -> Iterator[str]:
 def _entry(name: str, info: bytes) -> Entry:
     parameters: dict[int, int] = {}
     cluster: tuple[int, ...] = ()
-    total = None
+    block: tuple[int, ...] = ()
+    total = most = None
     for kind, value in _attributes(info):
         if kind == _PARAMETER:
             _, ordinal, _, flags = struct.unpack("<IHHI", value)
             parameters[ordinal] = flags >> 18
         elif kind == _CLUSTER:
             cluster = struct.unpack("<3I", value)
+        elif kind == _BLOCK:
+            block = struct.unpack("<3I", value)
+        elif kind == _MOST_THREADS:
+            most = math.prod(struct.unpack("<3I", value))
         elif kind == _ALL_PARAMETERS:
             total = int.from_bytes(value, "little")
     sizes = tuple(parameters[k] for k in sorted(parameters))
     is_whole = sorted(parameters) == list(range(len(parameters))) and (bool(parameters) or total in (None, 0))
-    return Entry(name, sizes if info and is_whole else None, cluster)
+    return Entry(name, sizes if info and is_whole else None, cluster, block, most)
 
 
 def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
@@ -218,12 +239,18 @@ def _of_ptx(origin: str, text: str) -> Code:
     number = int(target.group(1)) if target else 0
     entries = []
     for name, parameters, more in _ENTRY.findall(plain):
-        cluster = _REQUIRED_CLUSTER.search(more)
-        blocks = tuple(int(n) for n in cluster.group(1).split(",")) if cluster else ()
-        entries.append(Entry(name, _ptx_sizes(parameters), (*blocks, 1, 1)[:3] if blocks else ()))
+        cluster, block, largest = (
+            _extents(pattern, more) for pattern in (_REQUIRED_CLUSTER, _REQUIRED_BLOCK, _LARGEST_BLOCK)
+        )
+        entries.append(Entry(name, _ptx_sizes(parameters), cluster, block, math.prod(largest) if largest else None))
     return Code(
         text.encode() + b"\0", origin, divmod(number, 10), True, tuple(entries), target.group(2) if target else ""
     )
+
+
+def _extents(pattern: re.Pattern[str], directives: str) -> tuple[int, ...]:
+    found = pattern.search(directives)
+    return (*(int(n) for n in found.group(1).split(",")), 1, 1)[:3] if found else ()
 
 
 def _ptx_sizes(parameters: str) -> tuple[int, ...] | None:

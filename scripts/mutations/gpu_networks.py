@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mistakes in networks on a GPU: kernels, memory, recordings, programs of JAX."""
+
+from .mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+MUTANTS = (
+    Mutant(
+        "couplings-on-a-gpu-show-states-a-step-late",
+        "network/gpu/coupling.cu",
+        "#one put_word(shown_at(net, t + 1, rank)",
+        "#one put_word(shown_at(net, t, rank)",
+        ("test_gpu_couplings_pretended",),
+    ),
+    Mutant(
+        "gpu-shifts-a-neuron-to-the-next-block",
+        "network/gpu/partition.py",
+        "return numbers % self.blocks * self.per + numbers // self.blocks",
+        "return (numbers + 1) % self.blocks * self.per + numbers // self.blocks",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-keeps-denormals-that-are-given",
+        "network/gpu/arrays.py",
+        "self.of.where(words & _EXPONENT, words, words & _SIGN)",
+        "words",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-pushes-to-the-sums-of-one-block",
+        "network/gpu/rows.cu",
+        "of.reach + target / of.owners + target % of.owners * of.share",
+        "of.reach + target / of.owners",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-leaves-pushed-sums-where-they-are",
+        "network/gpu/neurons.cu",
+        "if (!RING_IN_BLOCK && !NEAR && sum) now.sums[",
+        "if (!RING_IN_BLOCK && !NEAR && sum > 99) now.sums[",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-takes-the-lower-of-two-sums-as-without-sign",
+        "network/gpu/near.cu",
+        "BE int lower(u32 word) { return (int)(short)word; }",
+        "BE int lower(u32 word) { return (int)(word & 0xFFFF); }",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-carries-nothing-to-the-higher-of-two-sums",
+        "network/gpu/near.cu",
+        "if (high && first + 1 < near.cells) add_for_all(sums + 1, high);",
+        "",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-carries-beyond-the-last-sum",
+        "network/gpu/near.cu",
+        "if (high && first + 1 < near.cells)",
+        "if (high)",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-forgets-that-sums-of-16-bits-have-a-rest",
+        "network/gpu/near.cu",
+        "if (high && first + 1 < near.cells) add_for_all(sums + 1, high);\n    near.rests[step] = 1;",
+        "if (high && first + 1 < near.cells) add_for_all(sums + 1, high);",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-drops-synapses-of-full-lists",
+        "network/gpu/near.cu",
+        "add_for_all(near.sums + (u64)step * near.cells + cell, x);\n    near.rests[step] = 1;",
+        "near.rests[step] = 1;",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-adds-listed-synapses-twice-at-the-end-of-a-launch",
+        "network/gpu/deliver.cu",
+        "if (ends_span(done, ring.slots) && number / PILES == done >> SPAN) continue;",
+        "",
+        ("test_near_sums",),
+    ),
+    Mutant(
+        "gpu-never-writes-integers-back",
+        "network/gpu/neurons.cu",
+        "else if (!(WHOLE_WORDS >> k & 1) || x != before)",
+        "else if (!(WHOLE_WORDS >> k & 1))",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-sorts-many-spikes-of-a-step-in-part",
+        "network/gpu/spikes.cu",
+        "for (u32 width = 2; width <= size; width *= 2)",
+        "for (u32 width = 2; width < size; width *= 2)",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-asks-for-one-unit-of-a-packet-twice",
+        "network/gpu/exchange.cu",
+        "if (unit * INLINE < n) get_pair(post.at + unit * words_of_unit(net), v[unit], w[unit]);",
+        "if (unit * INLINE < n) get_pair(post.at + words_of_unit(net), v[unit], w[unit]);",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-records-no-spikes-beyond-a-list",
+        "network/gpu/exchange.cu",
+        "for (u32 k = lane; k < listed + desk.others; k += 32)",
+        "for (u32 k = lane; k < listed; k += 32)",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-gives-each-lane-the-first-part-of-a-row",
+        "network/gpu/exchange.cu",
+        "read_row(start) + q % PARTS * 4, read_row",
+        "read_row(start), read_row",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-reads-spikes-of-a-launch-that-still-runs",
+        "network/gpu/spikes.py",
+        "        self._rooms.reverse()\n",
+        "",
+        ("test_network_gpu",),
+    ),
+    Mutant(
+        "gpu-in-jax-counts-steps-of-each-launch-from-zero",
+        "network/gpu/program.py",
+        'net["turn"] = turn',
+        'net["turn"] = 0',
+        ("test_network_in_jax",),
+    ),
+    Mutant(
+        "gpu-in-jax-begins-the-ring-at-slot-zero",
+        "network/gpu/arrays.py",
+        "(self.of.asarray(step, np.uint32) % np.uint32(self.slots)).astype(np.int32)",
+        "np.int32(0)",
+        ("test_network_in_jax",),
+    ),
+    Mutant(
+        "gpu-in-jax-frees-what-programs-read",
+        "network/gpu/program.py",
+        "_kept.update((memory.address, memory) for memory in self.memories)",
+        "pass",
+        ("test_network_in_jax",),
+    ),
+    Mutant(
+        "lanes-read-pieces-before-they-are-written",
+        "network/gpu/plastic_deferred.py",
+        '"LANES_MEET;  // one lane has written what pieces there are",\n',
+        "",
+        ("test_lanes_in_any_order",),
+    ),
+)
