@@ -71,7 +71,7 @@ _PROMOTED = "Dtypes are promoted, and one value serves all synapses. Has derivat
 _DERIVED = "Takes wrapped events, and lists as shapes. Bounds do not change the dtype of the weights."
 _TOOLCHAIN = "`toolchain` is ignored: compilers are found as for `load_cpp_inline`."
 _SEEDED = "The seed goes through a hash, so numbers differ. `random_integers` takes negative bounds."
-_OTHER_MATRIX = "Draws another matrix for a seed, and as many elements as the probability says."
+_OTHER_MATRIX = "The same seed draws another matrix; the number of its elements follows the probability."
 _INERT = "Accepted, and changes nothing: kernels here have no such constants."
 DIFFERS = {
     "BinaryArray": "`T` and `transpose` return a `BinaryArray`, and not an array.",

@@ -104,7 +104,9 @@ def potentials(name: str) -> Picture:
 def waves(name: str) -> Picture:
     """Draw the sheet at four times."""
     theme, names = THEMES[name], page("sheet")
-    figure = figure_of(6.4, "A wave on a sheet of 10 000 neurons", theme)
+    figure = figure_of(6.6, "A wave on a sheet of 10 000 neurons", theme)
+    figure.set_layout_engine("constrained", w_pad=0.12, h_pad=0.08)  # numbers of neighbouring axes stay apart
+    ticks, labels = [0, 0.5, 1], ["0", "0.5", "1"]
     for axes, time in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, (4, 9, 14, 19), strict=True):
         wave = names["spikes"].between(time - 1, time).neurons
         dress(axes, theme)
@@ -112,7 +114,9 @@ def waves(name: str) -> Picture:
         look = {"linestyle": "none", "marker": ".", "markersize": 3.2, "markeredgewidth": 0, "rasterized": True}
         axes.plot(names["x"][wave], names["y"][wave], color=theme.colours[0], **look)
         axes.plot(0.3, 0.5, marker="+", markersize=8, color=theme.muted)
-        axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        axes.set_xticks(ticks, labels)
+        axes.set_yticks(ticks, labels)
         axes.grid(visible=False)
     caption(axes, theme, ["Dots: spikes of the last ms. Cross: the kick."])
     return figure
@@ -164,6 +168,7 @@ def cortex(name: str) -> Picture:
     theme = THEMES[name]
     network, result = ran(microcircuit, 1500, scale=0.1)
     figure = figure_of(4.4, "A tenth of the microcircuit", theme)
+    figure.set_layout_engine("constrained", w_pad=0.12)  # numbers of neighbouring axes stay apart
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[2.2, 1])
     for axes in (left, right):
         dress(axes, theme)
@@ -185,8 +190,8 @@ def cortex(name: str) -> Picture:
         microcircuit.RATES, ticks, linestyle="none", marker="|", markersize=11, markeredgewidth=2, color=theme.ink
     )
     left.set(xlabel="time (ms)", xlim=(1200, 1500), ylim=(bottom, 0), yticks=ticks, yticklabels=microcircuit.NAMES)
-    left.tick_params(axis="y", length=0, labelcolor=theme.ink)
-    right.set(xlabel="rate (Hz)", xlim=(0, 10))
+    left.tick_params(axis="y", length=0, labelcolor=theme.ink, labelsize=8)  # 5E and 5I are close
+    right.set(xlabel="rate (Hz)", xlim=(0, 10), xticks=[0, 5, 10])
     caption(right, theme, ["Black: published rates." if name == "light" else "White: published rates."])
     return figure
 
@@ -407,9 +412,9 @@ def power_law(name: str) -> Picture:
     parts = 100 * np.array(theirs["parts"])
     look = {"linestyle": "none", "marker": "o", "markersize": 4.5}
     right.plot(quantiles, parts, color=theme.colours[1], label="NEST, 6 seeds", **look)
-    right.set(xlabel="weight / weight at the start", ylabel="synapses below (%)", xlim=(0.94, 1.09), ylim=(0, 100))
-    right.set_xticks([0.95, 1, 1.05])
-    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="lower right")
+    right.set(xlabel="weight / weight at the start", ylabel="synapses below (%)", xlim=(0.86, 1.09), ylim=(0, 100))
+    right.set_xticks([0.9, 0.95, 1, 1.05])
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="upper left", handlelength=1.2)
     return figure
 
 
@@ -439,7 +444,8 @@ def learning(name: str) -> Picture:
         look = {"color": theme.colours[1 if right_one else 0], "linewidth": 2.0 if right_one else 1.1}
         right.plot(values, label="the right class" if right_one else None if k else "others", **look)
     right.set(xlabel="step", ylabel="potential of an output", xlim=(0, len(potentials) - 1))
-    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9)
+    right.margins(y=0.18)  # room for the legend
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="upper right", ncols=2, borderaxespad=0)
     return figure
 
 
@@ -455,13 +461,13 @@ def curves(name: str) -> Picture:
         label = f"{'with delays' if run['delays'] else 'one step'}, {'GPU' if gpu else 'CPU'}"
         look = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": label}
         left.plot(np.arange(1, len(run["losses"]) + 1), run["losses"], **look)
-        right.plot(np.arange(1, len(run["accuracies"]) + 1), 100 * np.array(run["accuracies"]), marker="o", **look)
+        right.plot(np.arange(1, len(run["accuracies"]) + 1), 100 * np.array(run["accuracies"]), marker=".", **look)
     for axes, title in ((left, "training"), (right, "recordings that were not trained")):
         dress(axes, theme)
         named(axes, title, theme)
     left.set(xlabel="step", ylabel="loss", ylim=(0, None))
-    right.set(xlabel="epoch", ylabel="classified correctly (%)", ylim=(0, 100))
-    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="lower right")
+    right.set(xlabel="epoch", ylabel="classified correctly (%)", ylim=(70, 100))
+    right.legend(frameon=False, labelcolor=theme.ink, fontsize=9, loc="lower right", handlelength=3.2)
     return figure
 
 
