@@ -210,6 +210,8 @@ def _converted(op: str, given: str, dtype: str, x: str) -> str:
     if op == "bitcast":
         if given == "float32":
             return f"({kind})bits_of({x})"
+        if dtype == "float64":
+            return f"__longlong_as_double((long long){x})"
         return f"flush(__uint_as_float((unsigned){x}))" if dtype == "float32" else f"({kind}){x}"
     if dtype == "bool":
         return f"{x} != 0"

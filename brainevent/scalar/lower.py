@@ -281,7 +281,8 @@ class Lowering:
 
     def _converting(self, eqn: Any, op: str) -> Callable[..., Operand]:
         given, dtype = (str(x) for x in (eqn.invars[0].aval.dtype, eqn.params["new_dtype"]))
-        if op == "bitcast" and not {given, dtype}.isdisjoint(("float64", "int64", "uint64")):
+        to_float64 = self.wide and dtype == "float64" and given in WIDE_INTEGERS
+        if op == "bitcast" and not to_float64 and not {given, dtype}.isdisjoint(("float64", "int64", "uint64")):
             raise self.error(
                 f"no engine supports a bitcast of 64-bit numbers ({given} to {dtype}); build the network in float32"
             )

@@ -93,11 +93,14 @@ def _literal(operand: Constant) -> str:
     return f"np.{operand.dtype}({value.item()!r})"
 
 
+_OF_BITS = {"float32": "flush(float_of_bits(np.uint32({})))", "float64": "double_of_bits(np.uint64({}))"}
+
+
 def _converted(op: str, given: str, dtype: str, x: str) -> str:
     if op == "bitcast":
         if given == "float32":
             return f"np.{dtype}(bits_of({x}))"
-        return f"flush(float_of_bits(np.uint32({x})))" if dtype == "float32" else f"np.{dtype}({x})"
+        return _OF_BITS.get(dtype, f"np.{dtype}({{}})").format(x)
     if dtype == "bool":
         return f"{x} != np.{given}(0)"
     if dtype in FLOATS:

@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..backends.numba import half
-from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, float_of_bits
+from ..backends.numba.floats import HARDWARE_FLUSHES, bits_of_float, double_of_bits, float_of_bits
 from ..backends.numba.inner import inner
 from ..backends.numba.internals import cgutils
 from .float64 import PRIMITIVES_64
@@ -302,7 +302,8 @@ def compiled_forms(
     optimized as parts of the loops that call them.
     """
     forms = list(forms)
-    scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, **_HELPERS, **FUNCTIONS_OF_C}
+    scope: dict[str, Any] = {"np": np, "float_of_bits": float_of_bits, "double_of_bits": double_of_bits}
+    scope |= _HELPERS | FUNCTIONS_OF_C
     exec(compile(numba_text(forms, by_hand=by_hand), "<rule>", "exec"), scope)
     compile_ = _inlined if inlined else _njit
     for form in [*all_functions(forms), *forms]:

@@ -15,7 +15,7 @@ from .interpret import interpret
 from .lower import form_of
 from .poisson import next_probability, poisson_start
 
-__all__ = ["PoissonDraw", "poisson_table", "split"]
+__all__ = ["PoissonDraw", "poisson_table", "sliced", "split"]
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def split(form: Form, scalars: Mapping[str, Any]) -> tuple[Form, tuple[PoissonDr
             means[line.operands[1]] = found.alone  # type: ignore[union-attr]
     without = [_without_more(line, means) for line in lines]
     inputs = (*form.inputs, *(one.result for one in drawn))
-    return _sliced(replace(form, inputs=inputs, lines=tuple(without)), form.name, form.outputs, inputs), tuple(drawn)
+    return sliced(replace(form, inputs=inputs, lines=tuple(without)), form.name, form.outputs, inputs), tuple(drawn)
 
 
 def _drawn(form: Form, line: Line, scalars: Mapping[str, Any], place: int) -> PoissonDraw | None:
@@ -98,10 +98,10 @@ def _drawn(form: Form, line: Line, scalars: Mapping[str, Any], place: int) -> Po
     if not (isinstance(line, Assign) and line.op == "poisson_of"):
         return None
     uniform, mean = line.operands
-    of_mean = _sliced(form, "mean", (mean,))
+    of_mean = sliced(form, "mean", (mean,))
     if not all(name.text in scalars for name in of_mean.inputs):
         return None
-    found = PoissonDraw(_sliced(form, f"uniform{place}", (uniform,)), of_mean, line.target, alone=True)
+    found = PoissonDraw(sliced(form, f"uniform{place}", (uniform,)), of_mean, line.target, alone=True)
     return replace(found, alone=found.serves(scalars))
 
 
@@ -113,7 +113,7 @@ def _without_more(line: Line, means: Mapping[Operand, bool]) -> Line:
     return line
 
 
-def _sliced(form: Form, name: str, outputs: Sequence[Operand], inputs: Sequence[Name] | None = None) -> Form:
+def sliced(form: Form, name: str, outputs: Sequence[Operand], inputs: Sequence[Name] | None = None) -> Form:
     """Return the part of a form that some operands need: its lines, functions and, unless they are given, inputs."""
     needed, lines = _names(outputs), []
     for line in reversed(form.lines):

@@ -461,16 +461,22 @@ BE void ask_for_rows(const Net& net, u32 block, u32 row) {
     if (LAYOUT == SLOTS) ask_for_all((const u64*)net.starts + (u64)number_of(net, block, row) * blocks, blocks);
 }
 
+// Ask for where the row of a spike lies that this block is about to push.
+BE void ask_for_start(const Net& net, u32 block, u32 row) { ask_for((const u32*)net.starts + number_of(net, block, row)); }
+
+// Warps that push own rows. On several GPUs, some queue those of namesakes meanwhile.
+#one constexpr u32 PUSHERS = THREADS / 32;
+#several constexpr u32 QUEUERS = GPUS - 1 < THREADS / 64 ? GPUS - 1 : THREADS / 64, PUSHERS = THREADS / 32 - QUEUERS;
+
 // Add the rows of own spikes to the sums of all blocks.
 BE void push_rows(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
     const u32 n = desk.mine[t & 1][0] & COUNT;
     const u32* list = net.list + (u64)((t & 1) * net.blocks + block) * net.list_size;
-    constexpr u32 WARPS = THREADS / 32;
     auto number_at = [&](u32 k) { return number_of(net, block, k < MINE ? desk.mine[t & 1][k + 1] : list[k]); };
     NOT_UNROLLED
-    for (u32 k = warp; k < n; k += 2 * WARPS) {  // two rows are on their way at once, if there are two
-        const bool two = k + WARPS < n;
-        const u32 number = number_at(k), other = two ? number_at(k + WARPS) : 0;
+    for (u32 k = warp; k < n; k += 2 * PUSHERS) {  // two rows are on their way at once, if there are two
+        const bool two = k + PUSHERS < n;
+        const u32 number = number_at(k), other = two ? number_at(k + PUSHERS) : 0;
         const Row row = find_row(net, 0, number), next = two ? find_row(net, 0, other) : Row{nullptr, 0};
         const Ring &own = of_row(net, ring, number), &of_other = of_row(net, ring, other);
         LANES_DO

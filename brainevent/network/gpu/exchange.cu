@@ -7,6 +7,8 @@ BE u64 words_of_inbox(const Net& net) { return (net.blocks + (APART - 1) & ~(APA
 #prompt BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * 2; }
 #late BE u64 words_of_unit(const Net& net) { return net.copies * words_of_inbox(net) * KEPT; }
 
+#plastic // How many words are between the inboxes of two steps.
+#plastic BE u64 words_between(const Net& net) { return CLUSTER ? sizeof(Inbox) / 8 : net.copies * words_of_inbox(net); }
 // Lanes of the sender write to one inbox each, those of listeners read from one block each. Blocks of a cluster have
 // their inboxes in shared memory.
 BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
@@ -30,7 +32,7 @@ BE Post post_of(const Net& net, Desk& desk, u32 block, u32 tid, u32 t) {
         #several even = post_among(net, block, tid);
     }
     #prompt return {t & 1 ? odd : even, (u64)even ^ (u64)odd};
-    #one #late return move_post({even, (u64)even}, net.copies * words_of_inbox(net), tid, t);
+    #one #late return move_post({even, (u64)even}, words_between(net), tid, t);
     #several return move_post({even, (u64)even + hears_far(net, tid)}, net.copies * words_of_inbox(net), tid, t);
 }
 
@@ -76,7 +78,12 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
 #several BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own);
 
 BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
-    #plastic if (!LAZY) release_lists(net, block, t);
+    #plastic if (!CLUSTER && !LAZY) release_lists(net, block, t);
+    #plastic const bool whole = !CLUSTER || all_is_handed(t);
+    #plastic if (!whole) {  // the rest is in memory
+        #plastic list_own(net, block, t);
+        #plastic fence_lanes();
+    #plastic }
     const u32 e = t & 1;
     const uint4 m = *(const uint4*)desk.mine[e];
     const u32 n = m.x & COUNT;
@@ -107,9 +114,11 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         if (!post.at) ;
         else if (CLUSTER) hand_pair(post.at, post.at + 2 * (CLUSTER + 1 - block), v, w);
         else put_pair(post.at, v, w);
+        #plastic if (CLUSTER && post.at) hand_lines(net, post.at + 2 * (CLUSTER + 1 - block), block, lane, t);
     LANES_END
     LANES_MEET;
-    #plastic if (LAZY) release_lists(net, block, t);
+    #plastic if (CLUSTER && whole) list_own(net, block, t);
+    #plastic if (CLUSTER || LAZY) release_lists(net, block, t);
     ONE_LANE_DO
         mark(desk, SENT);
         if (block == 0 && is_late(net, desk, turn)) or_in_block(&desk.mine[e ^ 1][0], LATE << FLAGS);

@@ -204,7 +204,8 @@ BE void sample_fours(const Net& net, const States& states, const Fours& fours, u
 // One step of all neurons of a thread. What lies in memory is on its way for some fours at once.
 template <bool PLAIN> BE void live_fours(const Net& net, Desk& desk, const States& states, Fours& fours, int* now, u32 block,
                                          u32 tid, u32 t, u32 turn) {
-    constexpr u32 AHEAD = 1;
+    #one constexpr u32 AHEAD = 1;
+    #several constexpr u32 AHEAD = THREADS <= 512 && FOURS > 1 && FOURS < 6 ? FOURS - 1 : 1;  // as registers allow
     Asked asked[AHEAD + 1];
     u32 fired[(FOURS + 7) / 8] = {};
     Sums sums;

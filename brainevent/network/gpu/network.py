@@ -104,11 +104,11 @@ class DeviceNetwork:
         small = clusters and device.multiprocessors >= CLUSTER and suits_cluster(plan, most)
         count = self._count(neurons, blocks, clustered=small)
         self.partition = self._partitioned(plan, kinds, numbers, count, most)
-        self._clustered = clusters and in_cluster(count) and not plan.plastic and not self.partition.pushed
+        self._clustered = clusters and in_cluster(count) and not self.partition.pushed
         self._calls_wait, self._plastic_params, self._sums_are_wide = has_room(most), None, False
         self.plastic = self._plastic_of(plan) if plan.plastic else None
         own = self.plastic
-        self._of_plastic = (own.lists, own.table_words, own.warp_bytes) if own else (0, 0, 0)
+        self._of_plastic = (own.lists, own.table_words, own.warp_bytes, own.handed_bytes) if own else (0, 0, 0, 0)
         self._most, self._kinds_of_build = most, kinds
         self._room = self._shared_out(plan)
         self.rows = self._sorted(plan)
@@ -157,7 +157,10 @@ class DeviceNetwork:
 
     def _plastic_of(self, plan: Plan, params: Any = None) -> Plastic:
         """Return the plastic synapses of a plan that end in blocks of this GPU."""
-        return Plastic(self.device, plan, self.partition, params, defers=self._calls_wait)
+        clustered = self._clustered and self._calls_wait
+        found = Plastic(self.device, plan, self.partition, params, defers=self._calls_wait, clustered=clustered)
+        self._clustered = found.clustered
+        return found
 
     def _sorted(self, plan: Plan) -> DeviceRows:
         """Return the synapses of a plan in rows."""
@@ -332,7 +335,7 @@ class DeviceNetwork:
 
     def _late(self, plan: Plan) -> Mapping[str, Any]:
         """Return what of the structure says how late packets are read."""
-        return self.plastic.text.late if self.plastic else {}
+        return {**self.plastic.text.late, **self.plastic.told} if self.plastic else {}
 
     def _described(self) -> Any:
         """Return what all launches share."""

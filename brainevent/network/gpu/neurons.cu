@@ -14,6 +14,8 @@ BE u32 neuron_at(const Net& net, const Common& of, u32 place, u32 block) {
 struct Own {
     u32 population, kind, neuron, place, flags, key0, key1;
     float quantum[RECEPTORS + 1];
+    #plastic mutable u32 ahead[FORESEEN + 1], is_fed;  // what of the next update is known before it; which receptors get input,
+    #plastic mutable float fed[RECEPTORS + 1];  // as bits, and what
 #ifdef GRADED
     mutable u32 value;  // of the spike of this step
 #endif
@@ -55,12 +57,26 @@ BE float number_of_sum(const Own& own, int sum, u32 receptor) {
 template <bool PLAIN> BE float arriving(const Net& net, const Own& own, int sum, u32 receptor, u32 turn) {
     const float given = number_of_sum(own, sum, receptor) * own.quantum[receptor];
     if (PLAIN || !(own.flags & FED)) return given;
+    #plastic if (FORESEES) return own.is_fed >> receptor & 1 ? given + own.fed[receptor] : given;
     const Population& of = net.population[own.population];
     const float* input = of.input[receptor];
     if (!input) return given;
     return given + input[(u64)(net.turn + turn) * of.input_row[receptor] + own.neuron * of.input_item[receptor]];
 }
 
+#plastic // The inputs of a step, which come from memory.
+#plastic BE void foresee_inputs(const Net& net, const Own& own, u32 turn) {
+#plastic     own.is_fed = 0;
+#plastic     if (net.plain || !(own.flags & FED)) return;
+#plastic     const Population& of = net.population[own.population];
+#plastic     UNROLLED
+#plastic     for (u32 r = 0; r < RECEPTORS; ++r) {
+#plastic         const float* input = of.input[r];
+#plastic         if (!input) continue;
+#plastic         own.is_fed |= 1u << r;
+#plastic         own.fed[r] = input[(u64)(net.turn + turn) * of.input_row[r] + own.neuron * of.input_item[r]];
+#plastic     }
+#plastic }
 BE void own_of(const Net& net, u32 number, Own& own) {
     const Population& of = net.population[number];
     own.population = number;
@@ -195,6 +211,8 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
             desk.mine[e][at + 1] = row;
             desk.fired[at] = spike;
             if (!PUSHES) ask_for_rows(net, block, row);
+            #one else ask_for_start(net, block, row);
+            #several else if (!HOLD) ask_for_start(net, block, row);
             return;
         }
         #prompt put_word(&net.list[(u64)(e * net.blocks + block) * net.list_size + at], row);

@@ -31,10 +31,20 @@ struct alignas(16) PlasticDesk {
     Reached queue[2][REACHED];  // spikes that reach synapses in even and in odd steps
     u32 queued[4], listed[2][LISTS];  // how many, in four steps; events of own neurons in a step, by list
     u32 own[2][LISTS][OWN];  // the first of these neurons
+    u32 due[2];  // of a cluster: which intervals end with an even or an odd step, as bits
     u32 first, since, full;  // step of the launch; from when on calls are deferred; whether a list of events is full
 };
 
+// What blocks of a cluster hand each other with packets: how many events there are in a step, and the first three neurons.
+// They are kept as lines of lists are, by list, step and block. Up to WHOLE events are all that is read of a step: none, if
+// spikes carry what lies in memory.
+struct alignas(16) Handed {
+    u64 words[2];
+};
+
 __shared__ PlasticDesk plastic_desk;
+constexpr u32 OF_CLUSTER = CLUSTER ? CLUSTER : 1;
+__shared__ Handed handed_lines[CLUSTER ? TOLD * HANDED * CLUSTER : 1];
 __shared__ u64 plastic_table[TABLE + 1];
 
 BE void clear_plastic(const Net& net, u32 tid, u32 first) {
@@ -62,7 +72,15 @@ BE void mark_acting(Desk& desk, u32 which) {
     ACTING_END
 }
 
-// What a block has of an array goes to shared memory, where the table then says that it is, and back.
+// How many blocks there are. Of a cluster this is known, and no quotient is computed.
+BE u32 all_blocks(const Net& net) { return CLUSTER ? CLUSTER : net.blocks; }
+
+// The number of a synapse: among those of its block if they are in shared memory, else among all.
+template <bool HERE> struct NumberOf { typedef u64 Type; };
+template <> struct NumberOf<true> { typedef u32 Type; };
+typedef NumberOf<INSIDE>::Type Place;
+
+// What a block has of an array goes to shared memory, and back; the table then says where it begins there.
 template <class T> BE void transfer(void* to, const void* from, u32 count, u32 tid) {
     for (u32 k = tid; k < count; k += THREADS) ((T*)to)[k] = ((const T*)from)[k];
 }
@@ -71,17 +89,26 @@ BE u64* move_in(const Net& net, u32 k, u32 size, u64 begin, u32 count, u64* at, 
     if (size % 4 == 0) transfer<u32>(at, (const void*)from, count * (size / 4), tid);
     else if (size == 2) transfer<unsigned short>(at, (const void*)from, count, tid);
     else transfer<unsigned char>(at, (const void*)from, count, tid);
-    if (tid == 0) plastic_table[k] = (u64)at - begin * size;
+    ROOM(room);
+    if (tid == 0) plastic_table[k] = (u64)at - (u64)room;
     return at + ((u64)count * size + 7) / 8;
 }
 BE void move_out(const Net& net, u32 k, u64 begin, u32 count, u32 tid) {
-    transfer<u32>((u32*)fetch_slot(net.plastic + k) + begin, (const u32*)plastic_table[k] + begin, count, tid);
+    ROOM(room);
+    transfer<u32>((u32*)fetch_slot(net.plastic + k) + begin, (const u32*)(room + plastic_table[k]), count, tid);
 }
 
 // Addresses and numbers in the table of plastic synapses.
 BE u64 word_of(const Net& net, u32 k) { return TABLE ? plastic_table[k] : fetch_slot(net.plastic + k); }
 BE float float_of(const Net& net, u32 k) { return __uint_as_float((u32)word_of(net, k)); }
 template <class T> BE T* array_of(const Net& net, u32 k) { return (T*)word_of(net, k); }
+
+// What a block has of an array of synapses or traces, which begins at an element of that of all.
+template <class T> BE T* own_array(const Net& net, u32 k, u64 begin) {
+    ROOM(room);
+    if (INSIDE) return (T*)(room + (u32)plastic_table[k]);
+    return array_of<T>(net, k) + begin;
+}
 
 struct List {  // of events in the last steps: by step and block, how many there are, and their neurons
     u32 *lines, width, mask;
@@ -94,13 +121,60 @@ BE List list_of(const Net& net, u32 number) {
 }
 
 BE u32* line_of(const Net& net, const List& list, u32 step, u32 block) {
-    return list.lines + (u64)((step & list.mask) * net.blocks + block) * list.width;
+    return list.lines + (u64)((step & list.mask) * all_blocks(net) + block) * list.width;
 }
 
 struct Line {  // the number of events in a step, and their neurons: the first ones come together
     const u32* at;
     uint4 first;
 };
+
+BE Handed* handed_at(u32 told, u32 slot, u32 block) { return handed_lines + (told * HANDED + slot) * CLUSTER + block; }
+
+// What has come with packets before this launch.
+BE void enter_handed(const Net& net, u32 tid) {
+    for (u32 k = tid; k < LISTS * HANDED * CLUSTER; k += THREADS) {
+        const u32 number = k / (HANDED * OF_CLUSTER), slot = k / OF_CLUSTER % HANDED, block = k % OF_CLUSTER;
+        const u64* const at = net.plastic + number * 3;  // the table is not in shared memory yet
+        const List list = {(u32*)fetch_slot(at), (u32)fetch_slot(at + 1), (u32)fetch_slot(at + 2)};
+        if (!is_told(number) || slot > list.mask) continue;
+        const uint4 four = get_four((const uint4*)line_of(net, list, slot, block));
+        *handed_at(told_place(number), slot, block) = {{four.x | (u64)four.y << 32, four.z | (u64)four.w << 32}};
+    }
+}
+
+// A lane hands the lines of a step to a block of this cluster, given what counts there what arrives.
+BE void hand_lines(const Net& net, u64* arrived, u32 block, u32 lane, u32 t) {
+    NOT_UNROLLED
+    for (u32 number = 0; number < LISTS; ++number) {
+        if (!is_told(number)) continue;
+        const u32 *const own = plastic_desk.own[t & 1][number], n = plastic_desk.listed[t & 1][number];
+        u64* const at = handed_at(told_place(number), t & list_of(net, number).mask, block)->words;
+        hand_pair(in_block(at, lane), arrived, n | (u64)own[0] << 32, own[1] | (u64)own[2] << 32);  // no thread reads neurons beyond n
+    }
+}
+
+// Whether all that other blocks read of this step is handed to them.
+BE bool all_is_handed(u32 t) {
+    bool fits = true;
+    for (u32 number = 0; number < LISTS; ++number) fits = fits && (!is_told(number) || plastic_desk.listed[t & 1][number] <= WHOLE);
+    return fits;
+}
+
+// How many events there are in such a line.
+BE u32 count_told(const List& list, u32 told, u32 step, u32 block) {
+    return (u32)handed_at(told, step & list.mask, block)->words[0];
+}
+
+// A line that other blocks read. What a cluster hands on begins it; further neurons are in memory.
+BE Line read_told(const Net& net, const List& list, u32 told, u32 step, u32 block) {
+    const u32* const at = line_of(net, list, step, block);
+    if (!CLUSTER) return {at, get_four((const uint4*)at)};
+    u64 v, w;
+    get_handed(own_inbox(handed_at(told, step & list.mask, block)->words), v, w);
+    if (!USUALLY((u32)v <= WHOLE)) fence();
+    return {at, {(u32)v, (u32)(v >> 32), (u32)w, (u32)(w >> 32)}};
+}
 
 BE Line read_line(const Net& net, const List& list, u32 step, u32 block) {
     const u32* const at = line_of(net, list, step, block);
@@ -123,7 +197,7 @@ BE void put_in_list(const Net& net, u32 number, u32 block, u32 t, u32 k, u32 x) 
 
 BE void note(const Net& net, u32 number, u32 neuron, u32 block, u32 t) {
     const u32 at = next_in_block(&plastic_desk.listed[t & 1][number]);
-    put_in_list(net, number, block, t, 1 + at, neuron);
+    if (!CLUSTER || at >= OWN) put_in_list(net, number, block, t, 1 + at, neuron);
     if (at < OWN) plastic_desk.own[t & 1][number][at] = neuron;
 }
 
@@ -140,6 +214,26 @@ BE void fence_lanes() {
     LANES_MEET;
 }
 
+BE u32 due_at(const Net& net, u32 t);
+
+// What the sender of a cluster lists in memory when it has sent a step, or before that if others read it there.
+BE void list_own(const Net& net, u32 block, u32 t) {
+    LANES_DO
+        NOT_UNROLLED
+        for (u32 number = 0; number < LISTS; ++number)
+            if (lane < OWN && lane < plastic_desk.listed[t & 1][number])
+                put_in_list(net, number, block, t, 1 + lane, plastic_desk.own[t & 1][number][lane]);
+    LANES_END
+    LANES_MEET;
+}
+
+// Which intervals end with a step: found before it, since a quotient takes long.
+BE void find_due(const Net& net, u32 t) {
+    ONE_LANE_DO
+        plastic_desk.due[t & 1] = due_at(net, t);
+    LANES_END
+}
+
 // What the sender does before it sends the packet of a step, or after it.
 BE void release_lists(const Net& net, u32 block, u32 t) {
     LANES_DO
@@ -150,7 +244,8 @@ BE void release_lists(const Net& net, u32 block, u32 t) {
         }
     LANES_END
     LANES_MEET;
-    if (t % FENCED == FENCED - 1) fence_lanes();
+    if (CLUSTER) find_due(net, t + 1);
+    else if (t % FENCED == FENCED - 1) fence_lanes();
 }
 
 // Whether listeners make sure of the lists of the last FENCED steps, since they have read the packet of the step after them.
@@ -177,6 +272,7 @@ template <class Which> BE void stretch(const Which* which, u32 row, u32& begin, 
 BE void act(const Net& net, const Ring& ring, const Reached* spikes, u32 count, u32 share, u32 shares, u32 block, u32 t, u32 warp);
 BE void settle(const Net& net, const Reached& spike, u32 block, u32 t);
 BE void walk_all(const Net& net, const Ring& ring, u32 block, u32 t, bool arriving);
+BE void bring_all(const Net& net, const Ring& ring, u32 block, u32 t, bool parted, u32 busy, bool arriving);
 BE void take_all(const Net& net, const Ring& ring, u32 block, u32 tid, u32 t, u32 threads);
 BE u32 sampled(const Net& net, const SynapseSample& of, u64 synapse, u32 block);
 
@@ -201,6 +297,27 @@ BE void act_alone(const Net& net, const Ring& ring, const Reached& spike, u32 bl
         settle(net, spike, block, t);
     LANES_END
     LANES_MEET;
+}
+
+// A warp has delivered all spikes of a step. The warps that have neurons wait for this alone, so others may go on.
+BE void has_delivered() {
+    LANES_MEET;
+    ACTING_ARRIVE;
+}
+
+// Spikes arrive in a cluster. If rules read no state of targets, only those warps wait that have neurons.
+BE u32 warps_with_neurons(const Net& net) { return (net.per + 31) / 32; }
+BE bool is_parted(const Net& net) { return SPLIT && IN_REGISTERS && warps_with_neurons(net) < ACTING; }
+
+BE void bring_beside(const Net& net, const Ring& ring, u32 block, u32 t) {
+    bring_all(net, ring, block, t, is_parted(net), warps_with_neurons(net), true);
+    if (!is_parted(net)) BLOCK_MEET;
+}
+
+BE void await_delivered(const Net& net) {
+    if (is_parted(net)) {
+        ACTING_WAIT(warps_with_neurons(net));
+    }
 }
 
 // What rules remember of sources takes the spikes in the queue.
@@ -290,6 +407,11 @@ BE u32 slot_after(const Ring& ring, u32 steps) {
 BE Ring after_step(Ring ring) {
     ring.now = slot_after(ring, 1);
     return ring;
+}
+
+// Whether an interval of some steps ends with step t: in 32 bits, where a quotient is quick.
+BE bool ends_interval(u32 t, u64 steps) {
+    return steps >> 32 ? (u64)t + 1 == steps : t % (u32)steps == (u32)steps - 1;
 }
 
 BE bool is_strange(float x) { return (__float_as_uint(x) & 0x7F800000u) == 0x7F800000u; }

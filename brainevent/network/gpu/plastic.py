@@ -29,13 +29,14 @@ from .plastic_words import PlasticWords, traces_of
 from .rows import Gather, alone
 from .shape import Room
 from .structs import ANEW, GO_ON, GPU_SHIFT
-from .text import HISTORY, LATER_BYTES
+from .text import HISTORY, LATER_BYTES, PlasticText
 
 __all__ = ["Plastic"]
 
 Array = Any
 Params = dict[str, dict[str, Any]]
 _BY_BLOCK = {"starts", "into", "newest", "steps", "trace", "last", "carried"}  # arrays with a part of each block
+_MOST_HANDED = 16 * 1024  # bytes: there is no more room beside other lists in shared memory
 _AHEAD = 2  # steps of lists besides those on their way: a block may be one step ahead of another, or more
 
 
@@ -52,6 +53,7 @@ class Plastic:
         partition: The neurons of each block.
         params: Parameters of rules, by projection; None for those of the plan.
         defers: Whether calls for events of targets may be deferred, if the rules allow it.
+        clustered: Whether all blocks may be in a cluster, and hand each other events, if their rules allow it.
         of_all: What returns the values that each of several GPUs passes at the same time.
     """
 
@@ -63,6 +65,7 @@ class Plastic:
         params: Params | None = None,
         *,
         defers: bool = True,
+        clustered: bool = False,
         of_all: Gather = alone,
     ):
         self.device, self.plan, self.partition = device, plan, partition
@@ -77,7 +80,8 @@ class Plastic:
             name: PlasticOrder(device, plan.plastic_by_name[name], partition, x, of_all)
             for name, x in self.layouts.items()
         }
-        self.text = plastic_text(plan, list(self.layouts.values()), self.words)
+        self.clustered = clustered and not any(x.deferred for x in self.layouts.values())
+        self.text = self._text()
         self.params = params or {one.name: dict(one.rules.params) for one in plan.plastic}
         self._lists = {one: self._list(*one) for one in self.words.lists}
         self._kept = {
@@ -117,6 +121,23 @@ class Plastic:
         return len(self.words.places)
 
     @property
+    def handed(self) -> int:
+        """Of how many steps blocks of a cluster keep what they hand each other; 0 if they are in none."""
+        if not self.clustered:
+            return 0
+        return max(self._slots(name) for (name, _), told in zip(self.words.lists, self.words.told, strict=True) if told)
+
+    @property
+    def told(self) -> dict[str, int]:
+        """What of a `Structure` says what blocks of a cluster hand each other."""
+        return {"told": sum(self.words.told), "handed": self.handed} if self.clustered else {}
+
+    @property
+    def handed_bytes(self) -> int:
+        """How much shared memory a block needs for that."""
+        return 16 * self.handed * sum(self.words.told) * self.partition.blocks
+
+    @property
     def warp_bytes(self) -> int:
         """How much shared memory each warp needs."""
         return LATER_BYTES if self.text.flags["DEFERRED"] else 0
@@ -128,6 +149,13 @@ class Plastic:
         inside = alone and room.table > 0 and needed <= room.left
         self.block_bytes = needed if inside else 0
         self.text = replace(self.text, inside=inside)
+
+    def _text(self) -> PlasticText:
+        """Return the text, and decide whether there is room for what blocks of a cluster hand each other."""
+        given = self.plan, list(self.layouts.values()), self.words
+        self.text = plastic_text(*given, prompt=self.clustered)
+        self.clustered = self.clustered and self.handed_bytes <= _MOST_HANDED
+        return plastic_text(*given, prompt=self.clustered)
 
     @property
     def entries(self) -> int:

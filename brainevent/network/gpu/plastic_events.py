@@ -3,18 +3,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..plan.plastic import SPIKE
 from .plastic_writer import OF_BLOCK, OF_SOME, OF_THREAD, PLACE, TARGET, Writer
 
-__all__ = ["called_at_once", "lists_of_target", "takes_events", "texts_of_events"]
+__all__ = [
+    "called_at_once",
+    "interval_numbers",
+    "intervals_of",
+    "lists_of_target",
+    "reads_taken",
+    "takes_events",
+    "texts_of_events",
+]
+
+_VALUE = re.compile(r"const (\w+) (w|x_\w+) = (.*);")  # what a rule reads
 
 
 def texts_of_events(of: Writer) -> list[str]:
     """Return all functions."""
     found = [_on_post(of, k) for k in range(called_at_once(of))]
-    found += [_take_events(of)] * takes_events(of)
+    found += [_take_events(of)] if takes_events(of) else []
     return found + [_every(of, k) for k in range(len(of.rules.every))]
 
 
@@ -34,6 +45,27 @@ def lists_of_target(of: Writer) -> list[int]:
     return [of.words.list_of(of.plastic.target, event) for event in events]
 
 
+def reads_taken(of: Writer) -> bool:
+    """Say whether rules that events of targets call read traces of these, which take the events after that."""
+    traces = {f"post_{one.name}" for one in of.rules.post}
+    return any(name.text in traces for _, rule in of.rules.on_post for name in rule.form.inputs)
+
+
+def interval_numbers(writers: Sequence[Writer], of: Writer) -> list[tuple[int, int]]:
+    """Return the intervals of rules of a projection, and their numbers among those of all."""
+    before = sum(len(one.rules.every) for one in writers if one.number < of.number)
+    return [(k, before + k) for k in range(len(of.rules.every))]
+
+
+def intervals_of(writers: Sequence[Writer], of: Writer) -> list[str]:
+    """Return lines that say whether the intervals of rules end with a step. Of a cluster, the sender has found that."""
+    return [
+        f"const bool due{k}_{of.number} = CLUSTER ? plastic_desk.due[t & 1] >> {number} & 1 : "
+        f"ends_interval(t, word_of(net, {of.at('every', str(k))}));"
+        for k, number in interval_numbers(writers, of)
+    ]
+
+
 def _on_post(of: Writer, k: int) -> str:
     """Return `on_post<k>_`: a rule is called for events of targets of this block."""
     event, rule = of.rules.on_post[k]
@@ -43,7 +75,7 @@ def _on_post(of: Writer, k: int) -> str:
         "const u64 entry = fixed(incoming + i)"
         + (" | (u64)fixed(more + i) << 32;" if of.layout.more is not None else ";")
     ]
-    each += ["const u64 e = base + (entry & ((1ull << entry_bits) - 1));", *of.loaded()]
+    each += ["const Place e = base + (Place)(entry & ((1ull << entry_bits) - 1));", *of.loaded()]
     if any(name.text.startswith("pre_") for name in rule.form.inputs):
         each += ["const u32 source = (u32)(entry >> entry_bits);", f"const u32 at = {of.at_pre('source')};"]
         each += of.values("pre", rule.form, "at")
@@ -54,7 +86,7 @@ def _on_post(of: Writer, k: int) -> str:
         *fixed,
         f"const u32 begin = fixed(into + {place}), end = fixed(into + {place} + 1);",
         "TWICE_UNROLLED",
-        "for (u64 i = base + begin + tid; i < base + end; i += ACTING * 32) {",
+        "for (Place i = base + begin + tid; i < base + end; i += ACTING * 32) {",
         *(f"    {line}" for line in each),
         "}",
     ]
@@ -105,15 +137,15 @@ def _every(of: Writer, k: int) -> str:
     A warp has those of a source, if the rule reads something of that; else threads have one after another.
     """
     rule = of.rules.every[k][1]
-    each = [*of.loaded(), *TARGET, f"const u32 there = {of.at_post('own')};"]
+    given = [*of.loaded(), *TARGET, f"const u32 there = {of.at_post('own')};"]
     reads = any(name.text.startswith("pre_") for name in rule.form.inputs)
     if reads:
-        each += [f"const u32 at = {of.at_pre('source')};", *of.values("pre", rule.form, "at")]
-    each += [*of.values("post", rule.form, "there"), *of.called(f"every_{k}", rule)]
+        given += [f"const u32 at = {of.at_pre('source')};", *of.values("pre", rule.form, "at")]
+    given += of.values("post", rule.form, "there")
+    called = of.called(f"every_{k}", rule)
     body = [
-        f"if (((u64)t + 1) % word_of(net, {of.at('every', str(k))})) return;",
         "bool strange = false;",
-        *(_by_source if reads else _in_turn)(each),
+        *(_by_source([*given, *called]) if reads else _in_turn(given, called)),
         of.noted(of.rule("every", k)),
     ]
     return of.function(f"every{k}_", OF_BLOCK, body)
@@ -125,7 +157,7 @@ def _by_source(each: Sequence[str]) -> list[str]:
         "WARPS_DO(0, ACTING)",
         "    for (u32 source = warp; source < sources; source += ACTING) {",
         "        LANES_DO",
-        "            for (u64 e = base + starts[source] + lane; e < base + starts[source + 1]; e += 32) {",
+        "            for (Place e = base + starts[source] + lane; e < base + starts[source + 1]; e += 32) {",
         *(f"                {line}" for line in each),
         "            }",
         "        LANES_END",
@@ -134,13 +166,37 @@ def _by_source(each: Sequence[str]) -> list[str]:
     ]
 
 
-def _in_turn(each: Sequence[str]) -> list[str]:
-    """Return lines that do something for all synapses of a block, one after another."""
+def _in_turn(given: Sequence[str], called: Sequence[str]) -> list[str]:
+    """Return lines that do something for all synapses of a block: a thread reads some before it changes the first."""
+    read, kept, known = list[str](), list[str](), list[str]()
+    for line in given:
+        found = _VALUE.fullmatch(line)
+        if found is None:
+            read.append(line)
+            continue
+        kind, name, value = found.groups()
+        kept.append(f"{kind} all_{name}[AT_ONCE_EACH];")
+        read.append(f"all_{name}[k] = {value};")
+        known.append(f"const {kind} {name} = all_{name}[k];")
     return [
-        "const u64 end = base + fixed(starts + sources);",
+        "const Place end = base + fixed(starts + sources);",
+        "constexpr u32 AT_ONCE_EACH = 4;",
         "ACTING_DO",
-        "    for (u64 e = base + tid; e < end; e += ACTING * 32) {",
-        *(f"        {line}" for line in each),
+        "    NOT_UNROLLED",
+        "    for (Place first_one = base + tid; first_one < end; first_one += AT_ONCE_EACH * ACTING * 32) {",
+        *(f"        {line}" for line in kept),
+        "        UNROLLED",
+        "        for (u32 k = 0; k < AT_ONCE_EACH; ++k) {",
+        "            const Place e = first_one + k * ACTING * 32;",
+        "            if (e >= end) break;",
+        *(f"            {line}" for line in read),
+        "        }",
+        "        UNROLLED",
+        "        for (u32 k = 0; k < AT_ONCE_EACH; ++k) {",
+        "            const Place e = first_one + k * ACTING * 32;",
+        "            if (e >= end) break;",
+        *(f"            {line}" for line in (*known, *called)),
+        "        }",
         "    }",
         "ACTING_END",
     ]

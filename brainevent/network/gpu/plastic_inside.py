@@ -32,7 +32,6 @@ def _parts(plastic: PlasticPlan, layout: PlasticLayout) -> Iterator[_Part]:
     """Yield what a block has; `most` is for the block with most of it."""
     rules, sources, rows, places = plastic.rules, plastic.sizes[0], plastic.distinct.size, layout.places
     entries = max((int(end - begin) for begin, end in zip(layout.bases, layout.bases[1:], strict=False)), default=0)
-    yield _Part(("bases",), 8, "1", 1)
     yield _Part(("distinct",), 4, "rows", rows)
     yield _Part(("starts",), 4, "sources + 1", sources + 1)
     for name, array in layout.arrays.items():
@@ -91,5 +90,6 @@ def _function(head: str, lines: Sequence[str]) -> str:
 def _found(of: Writer) -> str:
     """Return `found`: the weight or a state of a synapse."""
     states = [f"state == {k + 1} ? s_{name}[e] : " for k, name in enumerate(of.rules.states)]
-    body = [f"return __float_as_uint({''.join(states)}weights[e]);"]
-    return of.function("found", "const Net& net, u64 e, u32 state, u32 block", body, kind="u32")
+    base = f"((const u64*)fetch_slot(net.plastic + {of.at('bases')}))[block]"
+    body = [f"const Place e = synapse - {base};", f"return __float_as_uint({''.join(states)}weights[e]);"]
+    return of.function("found", "const Net& net, u64 synapse, u32 state, u32 block", body, kind="u32")

@@ -11,7 +11,7 @@ from .plastic_deferred import piece_lines
 from .plastic_writer import OF_BLOCK, OF_THREAD, TARGET, Writer
 from .text import value_of
 
-__all__ = ["SETTLED", "SYNAPSES", "arrives_with", "gather", "reads_traces", "texts_of_spikes"]
+__all__ = ["SETTLED", "SYNAPSES", "arrives_with", "gather", "reached", "reads_traces", "texts_of_spikes"]
 
 SYNAPSES = (
     "const Net& net, const Ring& ring, const Reached* spikes, u32 count, u32 share, u32 shares, u32 block, u32 t, "
@@ -54,7 +54,7 @@ def gather(of: Writer, together: Sequence[Writer]) -> str:
 def _reach(of: Writer) -> str:
     """Return `reach`, by which a thread queues a spike."""
     body = [f"enqueue({{source, row | {of.number}u << 16 | FIRST, 0, 0}}, begin, end, t);", *_asked(of)]
-    return of.function("reach", _OF_SPIKE, _reached(of, body))
+    return of.function("reach", _OF_SPIKE, reached(of, body))
 
 
 def _asked(of: Writer) -> list[str]:
@@ -73,7 +73,7 @@ def _walk(of: Writer) -> str:
     act = f"act_alone(net, ring, {{source, {where}, begin, end}}, block, t, warp);"
     body = [
         "WARPS_DO(0, ACTING)",
-        *(f"    {line}" for line in _of_spikes(of, "warp", "ACTING", _reached(of, [act]))),
+        *(f"    {line}" for line in _of_spikes(of, "warp", "ACTING", reached(of, [act]))),
         "WARPS_END",
     ]
     return of.function("walk", OF_BLOCK, body)
@@ -81,13 +81,16 @@ def _walk(of: Writer) -> str:
 
 def _of_spikes(of: Writer, first: str, stride: str, inner: Sequence[str]) -> list[str]:
     """Return lines for the spikes that reach synapses in step t, in turns of one delay and block."""
-    row = ["const u32 row = k / net.blocks, step = t - fixed(distinct + row);"] if of.axon else ["const u32 step = t;"]
+    rows, row = "rows * " if of.axon else "", ["const u32 step = t;"]
+    if of.axon:
+        row = [f"const u32 row = {'k / all_blocks(net)' if of.many else '0'}, step = t - fixed(distinct + row);"]
+    number = of.words.list_of(of.plastic.source)
     return [
-        f"const List list = list_of(net, {of.words.list_of(of.plastic.source)});",
-        f"for (u32 k = {first}; k < {'rows * ' if of.axon else ''}net.blocks; k += {stride}) {{",
+        f"const List list = list_of(net, {number});",
+        f"for (u32 k = {first}; k < {rows}all_blocks(net); k += {stride}) {{",
         *(f"    {line}" for line in row),
-        "    const u32 from = k % net.blocks;",
-        "    const Line line = read_line(net, list, step, from);",
+        f"    const u32 from = {'k % all_blocks(net)' if of.axon and of.many else 'k'};",
+        f"    const Line line = read_told(net, list, told_place({number}), step, from);",
         "    for (u32 j = 0; j < line.first.x; ++j) {",
         "        const u32 source = neuron_of(line, j);",
         *(f"        {line}" for line in inner),
@@ -96,7 +99,7 @@ def _of_spikes(of: Writer, first: str, stride: str, inner: Sequence[str]) -> lis
     ]
 
 
-def _reached(of: Writer, inner: Sequence[str]) -> list[str]:
+def reached(of: Writer, inner: Sequence[str]) -> list[str]:
     """Return lines that do something with the synapses of a spike, from `begin` to `end`."""
     stretched = ["stretch(which + base, row, begin, end);"] if of.axon and of.many else []
     return ["u32 begin = fixed(starts + source), end = fixed(starts + source + 1);", *stretched, *inner]
@@ -136,7 +139,7 @@ def _by_spike(of: Writer, fixed: Sequence[str], each: Sequence[str]) -> list[str
         "    bool strange = false;",
         *(f"    {line}" for line in fixed),
         "    LANES_DO",
-        "        for (u64 e = base + spike.begin + lane; e < base + spike.end; e += 32) {",
+        "        for (Place e = base + spike.begin + lane; e < base + spike.end; e += 32) {",
         *(f"            {line}" for line in each),
         "        }",
         *([f"        {of.noted(0)}"] if of.rules.on_pre is not None else []),

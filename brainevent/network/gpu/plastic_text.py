@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from ...scalar.synapse import DECAYED, DELIVERED, GRADED, SPIKED, forms_of_synapses
 from ..plan.plan import Plan
 from ..plan.plastic import VALUE
+from .plastic_cluster import brings, texts_of_cluster
 from .plastic_deferred import deferred_texts, sampled_text
-from .plastic_events import called_at_once, lists_of_target, takes_events, texts_of_events
+from .plastic_events import (
+    called_at_once,
+    intervals_of,
+    lists_of_target,
+    reads_taken,
+    takes_events,
+    texts_of_events,
+)
 from .plastic_inside import texts_of_inside
 from .plastic_layout import PlasticLayout
 from .plastic_spikes import SETTLED, SYNAPSES, arrives_with, gather, reads_traces, texts_of_spikes
@@ -28,8 +36,13 @@ _ENDING = 8  # steps until a launch ends, besides those by which packets and syn
 _MOST_LAG, _MOST_FENCED = 7, 4  # steps after theirs in which packets are read; of which lists are released at once
 
 
-def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWords) -> PlasticText:
-    """Return the text of the plastic synapses of a network."""
+def plastic_text(
+    plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWords, *, prompt: bool = False
+) -> PlasticText:
+    """Return the text of the plastic synapses of a network.
+
+    If it is `prompt`, blocks hand each other the events of a step in that step, as those of a cluster do.
+    """
     helpers = forms_of_synapses()
     # Blocks learn that a value or a state is wrong from the packets of its step, after which the run stops. And values
     # for fixed synapses are kept for two steps.
@@ -45,7 +58,8 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     texts += [gather(writers[first], together) for first, together in beside.items()]
     texts += texts_of_inside(writers)
     texts += [_by_projection(writers, "act", SYNAPSES), _by_projection(writers, "settle", SETTLED)]
-    behind = 0 if watched else _behind(plan)
+    behind = 0 if watched or prompt else _behind(plan)
+    texts += texts_of_cluster(list(beside.values()), prompt=prompt)
     texts += _of_launch(writers) + _of_step(writers, [writers[first] for first in beside], behind)
     texts += [sampled_text(writers)]
     forms = (
@@ -59,15 +73,16 @@ def plastic_text(plan: Plan, layouts: Sequence[PlasticLayout], words: PlasticWor
     constants = {
         "WINDOWED": apart,
         "AHEAD": ahead,
-        "LAZY": apart and least > _LAZY,
-        "EARLY": ahead and least > _EARLY,
+        "LAZY": apart and least > _LAZY and not prompt,
+        "EARLY": ahead and least > _EARLY and not prompt,
         "READS_TRACES": any(reads_traces(one) for one in writers),
         "DEFERRED": any(one.deferred for one in writers),
         "BETWEEN": _is_between(writers, behind),
     }
     lag, fenced = _lateness(plan, least - _EARLY) if constants["EARLY"] else (0, 1)
     spare = _ENDING + lag + behind
-    return PlasticText(forms, constants, lag, fenced, _tell(plan, words), "\n".join(texts), behind, spare, words.told)
+    told = words.told, 0 if words.carried else 3, _splits(writers)
+    return PlasticText(forms, constants, lag, fenced, _tell(plan, words), "\n".join(texts), behind, spare, *told)
 
 
 def _behind(plan: Plan) -> int:
@@ -135,6 +150,21 @@ def _of_launch(writers: Sequence[Writer]) -> list[str]:
     ]
 
 
+def _brought(otherwise: Sequence[str], *, arriving: bool) -> list[str]:
+    """Return lines by which warps of a cluster let spikes act as they find them, since these are at hand."""
+    call = f"bring_all(net, ring, block, t, false, 0, {str(arriving).lower()});"
+    if arriving:
+        call = "bring_beside(net, ring, block, t);"
+    return [
+        "if (CLUSTER) {",
+        f"    {call}",
+        f"    {_marked('SETTLED')}",
+        "} else {",
+        *(f"    {x}" for x in otherwise),
+        "}",
+    ]
+
+
 def _late(gathering: Sequence[str]) -> list[str]:
     """Return what happens while others send and listen, where synapses are behind."""
     return [
@@ -153,19 +183,22 @@ def _of_step(writers: Sequence[Writer], gathering: Sequence[Writer], behind: int
     names = {axon: [f"gather{one.number}" for one in gathering if one.axon == axon] for axon in (True, False)}
     walks = [f"if ({'' if one.axon else '!'}arriving) walk{one.number}(net, ring, block, t);" for one in writers]
     acting = ["ACTING_MEET;", _marked("QUEUED"), "act_all(net, desk, ring, block, t, {});"]
-    arrive = [*_phase(names[True]), *acting, "BLOCK_MEET;"] if names[True] else []
-    arrive = [line.format("true") for line in arrive]
+    arrive = [line.format("true") for line in (*_phase(names[True]), *acting)]
     changes = ["change(net, desk, ring, block, t);"]
     if behind:
         react, finish = _late(_gathering("now + 2")), list[str]()
     elif names[False]:
-        acted = [*_phase(names[False]), *(line.format("false") for line in acting), "ACTING_MEET;"]
+        acted = [*_phase(names[False]), *(line.format("false") for line in acting)]
+        acted = [*_brought(acted, arriving=False), "ACTING_MEET;"]
         acted += _EMPTIED if names[True] else []  # the next ones are queued before that is done at the begin of a step
         react, finish = [], [*acted, *changes, "BLOCK_MEET;"]
     else:
-        queue = ["if (AHEAD && !EARLY && goes_on) {", *_gathering("t + 1"), "}"]
+        queue = ["if (AHEAD && !EARLY && !CLUSTER && goes_on) {", *_gathering("t + 1"), "}"]
         act = [
-            "if (AHEAD && goes_on) {",
+            "if (AHEAD && CLUSTER && goes_on) {",
+            "    bring_all(net, after_step(ring), block, t + 1, false, 0, true);",
+            "    mark_acting(desk, SETTLED);",
+            "} else if (AHEAD && goes_on) {",
             "    if (EARLY) {  // by other warps than most of those that let spikes act",
             *(f"    {line}" for line in _gathering("t + 2")),
             "    } else ACTING_MEET;",
@@ -175,6 +208,7 @@ def _of_step(writers: Sequence[Writer], gathering: Sequence[Writer], behind: int
         arrive.insert(0, "if (EARLY) {")
         arrive[1:1] = [*_gathering("t + 1"), "}"]
         react, finish = [*queue, *changes, *act], []
+    arrive = _brought([*arrive, "BLOCK_MEET;"], arriving=True) if names[True] else []
     gathered = [f"    {name}(net, ring, block, tid, t);" for name in names[not behind]]
     return [
         _of_block("change", [*_changes(writers, behind), _marked("CHANGED")], _OF_STEP),
@@ -186,6 +220,12 @@ def _of_step(writers: Sequence[Writer], gathering: Sequence[Writer], behind: int
     ]
 
 
+def _splits(writers: Sequence[Writer]) -> bool:
+    """Say whether spikes arrive at the ends of axons, and can change synapses while neurons are updated."""
+    own = [one for one in writers if one.axon]
+    return bool(own) and all(brings(one) for one in own)
+
+
 def _is_between(writers: Sequence[Writer], behind: int) -> bool:
     """Say whether traces take spikes and events while neurons are updated: nothing else happens in between."""
     return behind > 0 and all(one.deferred for one in writers)
@@ -193,20 +233,38 @@ def _is_between(writers: Sequence[Writer], behind: int) -> bool:
 
 def _changes(writers: Sequence[Writer], behind: int) -> list[str]:
     """Return lines for all that happens to synapses after spikes of their sources have acted."""
-    lines = []
-    for k in range(max(called_at_once(one) for one in writers)):
-        lines += [*_phase([f"on_post{k}_{o.number}" for o in writers if k < called_at_once(o)]), "ACTING_MEET;"]
+    phases = [
+        _phase([f"on_post{k}_{o.number}" for o in writers if k < called_at_once(o)])
+        for k in range(max(called_at_once(one) for one in writers))
+    ]
     if any(takes_events(one) for one in writers) and not _is_between(writers, behind):
-        lines += ["ACTING_DO", "    take_all(net, ring, block, tid, t, ACTING * 32);", "ACTING_END", "ACTING_MEET;"]
+        # From the last thread on: others have the synapses of events.
+        take = "    take_all(net, ring, block, ACTING * 32 - 1 - tid, t, ACTING * 32);"
+        if not phases or any(reads_taken(one) for one in writers):
+            phases.append([])
+        phases[-1] = [*phases[-1], "ACTING_DO", take, "ACTING_END"]
+    lines = [line for phase in phases for line in ("ACTING_MEET;", *phase)][1:]
+    intervals = [_at_interval(writers, k) for k in range(max(len(one.rules.every) for one in writers))]
+    due = " || ".join(["!ENDS", "net.synapse_samples", *(due for due, _ in intervals)])
+    lines += [f"if ({due}) ACTING_MEET;"] * bool(lines)
     if lines and all(one.axon for one in writers):  # all threads see the same numbers
         lists = sorted({number for one in writers for number in lists_of_target(one)})
         some = " | ".join(f"plastic_desk.listed[t & 1][{number}]" for number in lists)
         lines = [f"if ({some}) {{", *(f"    {line}" for line in lines), "}"]
-    for k in range(max(len(one.rules.every) for one in writers)):
-        lines += [f"every{k}_{o.number}(net, ring, block, t);" for o in writers if k < len(o.rules.every)]
-        lines.append("ACTING_MEET;")
-    lines += ["if (net.synapse_samples) {", "    ACTING_DO", "        sample_synapses(net, block, tid, t);"]
-    return [*lines, "    ACTING_END", "    ACTING_MEET;", "}"]
+    for k, (is_due, calls) in enumerate(intervals):
+        then = " || ".join(["!ENDS", "net.synapse_samples", *(due for due, _ in intervals[k + 1 :])])
+        lines += [f"if ({is_due}) {{", *(f"    {call}" for call in calls), f"    if ({then}) ACTING_MEET;", "}"]
+    known = [line for one in writers for line in intervals_of(writers, one)]
+    lines = [*known, *lines, "if (net.synapse_samples) {", "    ACTING_DO"]
+    lines += ["        sample_synapses(net, block, tid, t);", "    ACTING_END", "    if (!ENDS) ACTING_MEET;", "}"]
+    return lines
+
+
+def _at_interval(writers: Sequence[Writer], k: int) -> tuple[str, list[str]]:
+    """Return whether a rule of any projection is called at an interval that ends, and those calls."""
+    own = [one for one in writers if k < len(one.rules.every)]
+    calls = [f"if (due{k}_{one.number}) every{k}_{one.number}(net, ring, block, t);" for one in own]
+    return " || ".join(f"due{k}_{one.number}" for one in own), calls
 
 
 def _tell(plan: Plan, words: PlasticWords) -> str:
@@ -227,7 +285,7 @@ def _tell(plan: Plan, words: PlasticWords) -> str:
                 at = f"array_of<u32>(net, {words.of(*where)})"
                 own.append(f"if (events & 1) {at}[(u64)(t & {mask}) * {size} + own.neuron] = {word};")
         own += [
-            f"net.states[(u64){states.index(state)} * net.blocks * net.per + block * net.per + own.place] = "
+            f"net.states[(u64){states.index(state)} * all_blocks(net) * net.per + block * net.per + own.place] = "
             f"s[{states.index(state)}];"
             for state in _read(plan, population.name)
         ]

@@ -21,7 +21,7 @@ OF_BLOCK = "const Net& net, const Ring& ring, u32 block, u32 t"
 OF_THREAD = "const Net& net, const Ring& ring, u32 block, u32 tid, u32 t"
 OF_SOME = f"{OF_THREAD}, u32 threads"
 TARGET = ("const u32 own = fixed(targets + e), place = first + own;",)  # among targets of the block; in the block
-PLACE = ("const u32 place = (neuron + first_number) / net.blocks, own = place - first;",)
+PLACE = ("const u32 place = (neuron + first_number) / all_blocks(net), own = place - first;",)
 _UNSIGNED = {1: "unsigned char", 2: "unsigned short", 4: "u32"}
 _TYPES = {"float32": "float", "int32": "int", "uint32": "u32", "bool": "bool"}
 _WORDS = re.compile(r"(?<![\w.])[^\W\d]\w*")
@@ -49,9 +49,9 @@ class Writer:
             name: f"const u32 {name} = (u32)word_of(net, {self.at(name)});"
             for name in ("sources", "size", "rows", "reach", "first_number", "places", "entry_bits")
         }
-        found["first"] = "const u32 first = (first_number + net.blocks - 1 - block) / net.blocks;"
+        found["first"] = "const u32 first = (first_number + all_blocks(net) - 1 - block) / all_blocks(net);"
         found["per_unit"] = f"const float per_unit = float_of(net, {self.at('per_unit')});"
-        found["base"] = f"const u64 base = array_of<const u64>(net, {self.at('bases')})[block];"
+        found["base"] = f"const Place base = INSIDE ? 0 : array_of<const u64>(net, {self.at('bases')})[block];"
         found["starts"] = self._array("starts", "const u32", "(u64)block * (sources + 1)")
         found["distinct"] = self._array("distinct", "const u32")
         for name, array in self.layout.arrays.items():
@@ -94,8 +94,7 @@ class Writer:
         )
 
     def _array(self, name: str, kind: str, shift: str = "0", of: tuple[str, ...] = ()) -> str:
-        added = "" if shift == "0" else f" + {shift}"
-        return f"{kind}* const {name} = array_of<{kind}>(net, {self.at(*(of or (name,)))}){added};"
+        return f"{kind}* const {name} = own_array<{kind}>(net, {self.at(*(of or (name,)))}, {shift});"
 
     @property
     def times_rows(self) -> str:
@@ -150,7 +149,7 @@ class Writer:
             elif side == "pre":
                 value = value_of(self.arriving(f"kept_{name}") if arriving else f"pre_{name}[{at}]", given.dtype)
             else:
-                word = f"net.states[(u64){self._post[name][0]} * net.blocks * net.per + block * net.per + place]"
+                word = f"net.states[(u64){self._post[name][0]} * all_blocks(net) * net.per + block * net.per + place]"
                 value = value_of(word, given.dtype)
             lines.append(f"const {_TYPES[given.dtype]} x_{side}_{name} = {value};")
         return lines

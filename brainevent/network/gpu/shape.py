@@ -58,7 +58,8 @@ _MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if 
 _MESSAGES = False  # also where rows lie at one place on all GPUs: packets, which say it, took 3.02 us, messages 3.20
 _LEAST_CARRIERS = 4  # warps that deliver
 _FEW_LISTENERS = 4  # warps, beside which half of the threads of a block suit few neurons
-_PLASTIC_THREADS = 768  # of a block with plastic synapses, at least
+_PLASTIC_WORDS = 2.5  # of a plastic synapse: its weight, its target, and its place in the second index
+_PLASTIC_THREADS, _THREADS_IN_CLUSTER = 768, 512  # of a block with plastic synapses, at least; of one of a cluster
 MOST_BLOCKS = 26 * _WARP  # each has a thread that listens to it
 _LARGE, _SMALL = (2048, 1024), (256, 128)  # rows in the queue, own spikes in a list: beyond, lists in global memory
 _LARGE_PLASTIC, _REACHED = (1024, 1024), 512  # the same beside lists of plastic synapses; spikes that reach those
@@ -135,9 +136,12 @@ def suits_cluster(plan: Plan, shared_bytes: int) -> bool:
     receptors = max(len(population.quanta) for population in plan.populations)
     delay = max((projection.largest_delay for projection in plan.projections), default=1)
     own = neurons / CLUSTER
-    if plan.plastic:  # lists of events lie in memory
-        return False
-    needed = 4.5 * entries / CLUSTER + 4 * neurons + 4 * own * receptors * (delay + 1) + 32 * 1024
+    fixed = entries - sum(one.entries for one in plan.plastic)
+    needed = 4.5 * fixed / CLUSTER + 4 * neurons + 4 * own * receptors * (delay + 1) + 32 * 1024
+    if plan.plastic:
+        words = sum(one.entries * (_PLASTIC_WORDS + len(one.rules.states)) for one in plan.plastic)
+        traces = sum(4 * one.sizes[0] * one.distinct.size * (len(one.rules.pre) + 2) for one in plan.plastic)
+        needed += 4 * words / CLUSTER + traces + 32 * 1024
     return own <= _IN_CLUSTER and needed <= shared_bytes
 
 
@@ -211,21 +215,23 @@ def room_of(
     lists: int = 0,
     table: int = 0,
     of_warp: int = 0,
+    handed: int = 0,
     wishes: Wishes | None = None,
 ) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
-    `lists` is how many lists of events plastic synapses need, `table` how many words their table has, and `of_warp` how
-    many bytes each warp needs. `wishes` are what else may lie there.
+    `lists` is how many lists of events plastic synapses need, `table` how many words their table has, `of_warp` how
+    many bytes each warp needs, and `handed` how many what blocks of a cluster hand each other. `wishes` are what else
+    may lie there.
     """
     large = has_room(shared_bytes)
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
-    reached = (_REACHED if large else _WARP) if lists else 0
+    reached = (_REACHED if large and not handed else _WARP) if lists else 0  # those of a cluster are at hand
     if partition.pushed:  # no thread delivers spikes of other blocks, but for those of its namesakes
         queue = _WARP if partition.gpus == 1 else 2 * _QUEUED[not large] * partition.gpus
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
     desk += 4 * (queue + 2 * partition.gpus + 2 * _KEPT) if partition.pushed and partition.gpus > 1 else 0
-    desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP if lists else 0
+    desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP + handed if lists else 0
     table = table if large and table <= _TABLE else 0
     desk += 8 * table
     if desk > shared_bytes:
@@ -282,7 +288,7 @@ def shape_of(
     listeners = _listeners(partition, message)
     threads = _threads(partition, listeners, rows.layout, direct=direct)
     structure = Structure(
-        threads=partition.threads or (max(threads, _PLASTIC_THREADS) if room.reached else threads),
+        threads=partition.threads or max(threads, _least_threads(room, clustered=clustered)),
         listeners=listeners,
         layout=rows.layout,
         wide=rows.entry.wide,
@@ -309,6 +315,11 @@ def shape_of(
     values = 2 * _row_numbers(partition, rows) if graded else 0
     sizes = copies, packets, rows.block_words + rows.block_words % 2, values, room.sums.words
     return Shape(structure, shared, *sizes)
+
+
+def _least_threads(room: Room, *, clustered: bool) -> int:
+    """Return how many threads a block has at least, for plastic synapses."""
+    return (_THREADS_IN_CLUSTER if clustered else _PLASTIC_THREADS) if room.reached else 0
 
 
 def _delivery(partition: Partition, rows: DeviceRows, room: Room, *, alone: bool, direct: bool) -> Mapping[str, Any]:
@@ -387,22 +398,44 @@ def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -
     each GPU may tell the others of them: it does so if rows lie elsewhere on each of these, where neurons are placed.
     """
     at_once = partition.pushed or delivers_at_once(plan)
-    lag = 0 if at_once else lag_for(least_delay(plan))
+    hold, waited = _hold_for(plan) if partition.pushed else (0, 0)
+    lag = waited if at_once else lag_for(least_delay(plan))
     placed = partition.placement
     if placed:
         lag = placed.lag
-    told = lag + partition.extra > 0 and _MESSAGE < partition.here < multiprocessors and not plan.plastic
+    told = (
+        not partition.pushed
+        and lag + partition.extra > 0
+        and _MESSAGE < partition.here < multiprocessors
+        and not plan.plastic
+    )
     told = told and (_MESSAGES or placed is not None)
     far = _far_inboxes(partition.here, partition.gpus)
     found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
-    hold = _hold_for(plan) if partition.pushed else 0
-    return {**found, "extra": partition.extra, "placed": placed is not None, "hold": hold}
+    return {
+        **found,
+        "extra": partition.extra,
+        "placed": placed is not None,
+        "hold": hold,
+        "piece": _piece(partition, plan),
+    }
 
 
-def _hold_for(plan: Plan) -> int:
-    """Return for how many steps spikes may be held; for none rather than one, since own ones are not at hand yet."""
+def _piece(partition: Partition, plan: Plan) -> int:
+    """Return how many lanes push a row: those that read a row of mean length at once, four synapses each."""
+    synapses = sum(one.entries for one in plan.projections)
+    quads = synapses // (4 * max(1, partition.sources * partition.gpus)) + 1  # rows begin and end within fours
+    return min(32, max(4, 1 << (quads - 1).bit_length()))
+
+
+def _hold_for(plan: Plan) -> tuple[int, int]:
+    """Return for how many steps spikes are held, and how many steps later blocks of one GPU wait for each other.
+
+    They are held for no step rather than one, since own ones are not at hand yet. If there is time, they are pushed one
+    step before the last possible one: then no block awaits those that are slower in a step.
+    """
     hold = 0 if delivers_at_once(plan) else min(_MOST_HOLD, least_delay(plan) - 1)
-    return hold if hold > 1 else 0
+    return (hold - 1, 1) if hold > 2 else (hold, 0) if hold > 1 else (0, 0)
 
 
 def delivers_at_once(plan: Plan) -> bool:

@@ -54,6 +54,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     OfThread<Many> many;
     #fours OfThread<Fours> fours;
     OfThread<Post> posts;
+    #several OfThread<uint4> firsts;
+    #several OfThread<Look> looks;
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     if (NEAR) {
         u32* const counts = words + NEAR * half;
@@ -82,6 +84,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         clear(desk, tid);
         #several if (HOLD) clear_next_sums(net, ring_cells, block_here * net.cells, tid);
         #plastic clear_plastic(net, tid, first);
+        #plastic if (CLUSTER) enter_handed(net, tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
@@ -100,6 +103,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     #one show_first(net, block, first);
     #several show_first(net, desk, block, first);
 #endif
+    #plastic if (CLUSTER) {
+        #plastic WARPS_DO(0, 1)
+            #plastic find_due(net, first);
+        #plastic WARPS_END
+    #plastic }
     if (CLUSTER) enter_cluster(net.packets, block, CLUSTER, desk.inbox[0].packets[0]);
     #plastic if (net.deferring == ANEW) begin_deferring(net, block, first);
     EACH_THREAD_DO
@@ -112,7 +120,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     }
     #plastic if (AHEAD && steps) arrive(net, desk, ring, block, first);
     #prompt while (turn < steps) {
-    #static #late while (turn < steps + FAR_LAG + HOLD) {
+    #static #late while (turn < steps + (HOLD ? HOLD : FAR_LAG)) {
     #plastic while (steps && turn < steps + (BEHIND ? BEHIND : LAG)) {
         const u32 t = first + turn;
 #ifdef GRADED
@@ -127,6 +135,15 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #late const bool lives = turn < steps;
         #late if (!lives) ring.near.reach = NEAR - 2 - (turn - steps);  // sums of these steps are not taken in this launch
         #plastic if (!AHEAD) arrive(net, desk, ring, block, t);
+        #plastic if (FORESEES) {
+            #plastic EACH_THREAD_DO
+                #plastic if (cells[tid].is_there) {
+                    #plastic foresee_inputs(net, cells[tid].own, turn);
+                    #plastic foresee(cells[tid].own, t);
+                #plastic }
+            #plastic EACH_THREAD_END
+        #plastic }
+        #plastic if (SPLIT) await_delivered(net);
         #plastic if (BEHIND) {
             #plastic if (BETWEEN && t - BEHIND - first < steps) remember(net, ring, block, t - BEHIND);
             #plastic EACH_THREAD_DO
@@ -135,15 +152,21 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #plastic if (!lives) BLOCK_MEET;
         #plastic }
         #several if (held) {
-        #several     if (turn == HOLD && lives || turn == steps && steps > HOLD) {
+        #several     if (turn == HOLD && lives || turn == steps + LAG && steps > HOLD) {
         #several         EACH_THREAD_DO
         #several             move_sums(net, ring, own_cells, tid, t, !lives);
         #several         EACH_THREAD_END
         #several         BLOCK_MEET;  // any thread may take what another one has moved
         #several     }
-        #several     WARPS_DO(0, THREADS / 32)
-        #several         push_queued(net, desk, held_ring(net, ring, t, lives), block, warp, t);
-        #several     WARPS_END
+        #several     if (lives) {
+        #several         EACH_THREAD_DO
+        #several             firsts[tid] = first_queued(desk, tid, t);
+        #several         EACH_THREAD_END
+        #several     } else {
+        #several         WARPS_DO(0, THREADS / 32)
+        #several             push_queued(net, desk, held_ring(net, ring, t, false), block, warp, t, nullptr);
+        #several         WARPS_END
+        #several     }
         #several }
         #late if (lives)
         THREADS_DO
@@ -166,7 +189,20 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #fours else live_fours<false>(net, desk, states, fours[tid], now.sums, block, tid, t, turn);
             #others } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
             #others else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
-        THREADS_MEET
+        #one THREADS_MEET
+        #several EACH_THREAD_END
+        #several if (HOLD) {
+        #several     EACH_THREAD_DO
+        #several         if (held && lives) looks[tid] = look_ahead(net, posts[tid], block, tid, t, turn - LAG < steps);
+        #several         else looks[tid] = {0, 0};
+        #several     EACH_THREAD_END
+        #several }
+        #several if (held && lives) {
+        #several     WARPS_DO(0, THREADS / 32)
+        #several         push_queued(net, desk, held_ring(net, ring, t, true), block, warp, t, &firsts);
+        #several     WARPS_END
+        #several }
+        #several BLOCK_MEET;
         #one if (PUSHES) {
         #several if (PUSHES && lives) {
             if (CLOCKED) {
@@ -174,17 +210,21 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                     if (tid == 0) mark(desk, UPDATED);
                 EACH_THREAD_END
             }
-            #several WARPS_DO(CARRIERS, 1)
-            #several     tell_namesakes(net, desk, block, t, tag);
-            #several WARPS_END
             #several if (!HOLD) {
-            WARPS_DO(0, THREADS / 32)
-                push_rows(net, desk, ring, block, warp, t);
-                #several queue_spikes(net, desk, block, warp, THREADS / 32, t, tag);
+            #several WARPS_DO(CARRIERS, 1)
+            #several     tell_namesakes(net, desk, block, t, tag, desk.mine[t & 1][0]);
+            #several WARPS_END
+            #several WARPS_DO(0, QUEUERS ? QUEUERS : 1)
+            #several     queue_spikes(net, desk, looks, block, warp, QUEUERS ? QUEUERS : 1, t, tag);
+            #several WARPS_END
+            #one WARPS_DO(0, PUSHERS)
+                #one push_rows(net, desk, ring, block, warp, t);
+            #several WARPS_DO(QUEUERS, PUSHERS)
+                #several push_rows(net, desk, ring, block, warp - QUEUERS, t);
             WARPS_END
             #several BLOCK_MEET;
             #several WARPS_DO(0, THREADS / 32)
-            #several     push_queued(net, desk, ring, block, warp, t);
+            #several     push_queued(net, desk, ring, block, warp, t, nullptr);
             #several WARPS_END
             BLOCK_MEET;
             #several }
@@ -206,7 +246,12 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
 #endif
             #static #late if (!lives) begin_queue(desk, t); else
             #plastic if (!lives && !BEHIND) begin_queue(desk, t); else
-            send(net, desk, posts, block, t, turn, tag);
+            #one send(net, desk, posts, block, t, turn, tag);
+            #several {
+            #several     const u32 own = desk.mine[t & 1][0];
+            #several     send(net, desk, posts, block, t, turn, tag);
+            #several     if (HOLD) tell_namesakes(net, desk, block, t, tag, own);  // nobody needs it yet
+            #several }
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS || DRAWN_AHEAD)) {
             EACH_THREAD_DO
@@ -223,7 +268,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #late const Ring past = ring_before(ring);
         WARPS_DO(CARRIERS + 1, LISTENERS)
             #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
-            if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
+            #static if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
+            #plastic if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER * (1 + TOLD), turn);
             #prompt if (POOLED) listen_together(net, desk, rows, ring, posts, block, warp, t, tag);
             #prompt else LANES_DO
             #late if (POOLED) listen_together(net, desk, rows, past, posts, block, warp, t, tag, turn, steps);
@@ -235,10 +281,14 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                     #several const u32 from = PUSHES ? listener : heard_block(net, listener);
                     #one #late const u32 from = listener;
                     #late const u64 before = tag_before(tag, lag_of(net, from));
-                    #late if (is_read(net, from, turn, steps)) listen(net, desk, rows, past, post, block, from, t, before);
+                    #one #late if (is_read(net, from, turn, steps)) listen(net, desk, rows, past, post, block, from, t, before);
+                    #several if (is_read(net, from, turn, steps)) {
+                    #several     if (HOLD) listen_held(net, desk, looks[warp * 32 + lane], post, from, t, before);
+                    #several     else listen(net, desk, rows, past, post, block, from, t, before);
+                    #several }
                 #late }
             LANES_END
-            #plastic if (!LAZY) fence_lanes();
+            #plastic if (!CLUSTER && !LAZY) fence_lanes();
             LANES_MEET;
             ONE_LANE_DO
                 mark(desk, HEARD);
@@ -250,8 +300,13 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_END
         #several if (HOLD && turn + 1 >= HOLD && turn + 1 < steps + HOLD) {
         #several     WARPS_DO(0, CARRIERS ? CARRIERS : 1)
-        #several         queue_spikes(net, desk, block, warp, CARRIERS ? CARRIERS : 1, t + 1, tag == 0xFFFE ? 1 : tag + 1);
+        #several         queue_spikes(net, desk, looks, block, warp, CARRIERS ? CARRIERS : 1, t + 1, tag == 0xFFFE ? 1 : tag + 1);
         #several     WARPS_END
+        #several     if (HOLD > 2 && CARRIERS >= 2 * GPUS && turn + 2 >= HOLD) {
+        #several         WARPS_DO(GPUS, GPUS)
+        #several             ask_for_starts(net, desk, block, warp - GPUS, t + 2, tag < 0xFFFD ? tag + 2 : tag - 0xFFFC);
+        #several         WARPS_END
+        #several     }
         #several }
         WARPS_DO(0, DIRECT ? 0 : DELIVERERS)
             #prompt if (NEAR) {
@@ -272,7 +327,8 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_END
         EACH_THREAD_DO
             #prompt posts[tid].at = (u64*)((u64)posts[tid].at ^ posts[tid].other);
-            #late posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
+            #plastic posts[tid] = move_post(posts[tid], words_between(net), tid, t + 1);
+            #static #late posts[tid] = move_post(posts[tid], net.copies * words_of_inbox(net), tid, t + 1);
             #several if (FAR_LAG > LAG && tid == 0) or_in_block(&desk.stop, desk.noted[(t - FAR_LAG) & (KEPT - 1)]);
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END

@@ -53,9 +53,12 @@ class Structure:
     lag: int = 0  # steps after theirs in which packets are read
     extra: int = 0  # steps by which those of other GPUs are read later
     hold: int = 0  # steps for which spikes are held before they are pushed, on several GPUs
+    piece: int = 8  # lanes that push a row there
     apart: bool = False  # padded rows lie elsewhere on each GPU
     placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
     fenced: int = 1  # steps of which lists of events are released at once
+    told: int = 0  # lists of events that other blocks read
+    handed: int = 0  # steps of those that blocks of a cluster hand each other
     mixed: bool = False  # states in memory are those of many small populations
     drawn: int = 0  # bytes of each neuron, for what is drawn for the next step
     known: int = 0  # bytes of shared memory for what neurons share, and for tables of Poisson numbers
@@ -92,10 +95,10 @@ class Structure:
             lines += [f"constexpr unsigned {among};", f"constexpr bool COURIER = {str(self.message > 0).lower()};"]
             lines.append(f"constexpr bool PLACED = {str(self.placed).lower()}, OWN_ROWS = {str(self.apart).lower()};")
         if self.reached:
-            plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced};"
-            lines.append(f"constexpr unsigned {plastic}")
-        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, HOLD = {self.hold}, KEPT = {self.kept};"
-        return [*lines, f"constexpr unsigned {late}"] if lines else []
+            plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced}"
+            lines.append(f"constexpr unsigned {plastic}, TOLD = {self.told}, HANDED = {max(1, self.handed)};")
+        late = f"LAG = {self.lag}, FAR_LAG = {self.lag + self.extra}, HOLD = {self.hold}, KEPT = {self.kept}"
+        return [*lines, f"constexpr unsigned {late}, PIECE = {self.piece};"] if lines else []
 
     def _of_fours(self, kinds: Sequence[Kind]) -> dict[str, int]:
         """The constants of neurons in fours."""

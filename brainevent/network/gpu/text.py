@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...scalar.cuda_text import TYPES, cuda_text
-from ...scalar.form import Form
+from ...scalar.foresee import foreseen
+from ...scalar.form import Form, Name
 from ..plan.couplings import added_form
 from ..plan.distribution import EXPONENTIAL, INTEGERS, LOGNORMAL, NORMAL, UNIFORM
 from ..plan.loop_arguments import ALL, DISTINCT, GAPS, GROUPED, ONE, PAIRS, REPLACED
@@ -98,7 +99,9 @@ class PlasticText:
     `tell` notes the events of a neuron and keeps what rules read of it; `rules` change synapses. Packets are read `lag`
     steps after theirs, and lists of events released for `fenced` steps at once, a power of two. Synapses are `behind`
     by some steps. Until a launch ends whose lists for deferred calls are full, they take what `spare` steps bring.
-    `told` says of each list of events whether all GPUs read it. Synapses may be `inside` the shared memory of blocks.
+    `told` says of each list of events whether all GPUs read it. Of `whole` events a block reads nothing in memory, if
+    its cluster hands it these; then, if it `splits` them, spikes change synapses while neurons are updated. Synapses
+    may be `inside` the shared memory of blocks.
     """
 
     forms: tuple[Form, ...]
@@ -110,6 +113,8 @@ class PlasticText:
     behind: int = 0
     spare: int = 0
     told: tuple[bool, ...] = ()
+    whole: int = 3
+    splits: bool = False
     inside: bool = False
 
     @property
@@ -122,11 +127,14 @@ class PlasticText:
         """The flags, and how many warps change synapses, as C++."""
         flags = {**self.flags, "INSIDE": self.inside}
         lines = [f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()]
+        lines += [f"constexpr bool SPLIT = CLUSTER && !AHEAD && {str(self.splits).lower()};"]
         lines += [f"constexpr unsigned LATER_BYTES = {LATER_BYTES}, LATER = DEFERRED ? THREADS / 32 * LATER_BYTES : 0;"]
         numbers: dict[str, int] = {"GO_ON": GO_ON, "ANEW": ANEW, "TREATED": TREATED, "FULL": FULL}
         numbers |= {"BEHIND": self.behind, "SPARE": self.spare, "HISTORY": HISTORY, "PART": PART}
-        numbers |= {"ROOM_LATER": ROOM_LATER, "PIECES": PIECES}
+        numbers |= {"WHOLE": self.whole, "ROOM_LATER": ROOM_LATER, "PIECES": PIECES}
         lines += [f"constexpr unsigned {name} = {value};" for name, value in numbers.items()]
+        lines.append("constexpr bool FORESEES = CLUSTER && IN_REGISTERS && RECEPTORS < 32;")
+        lines.append("constexpr bool ENDS = !AHEAD && !BEHIND;  // nothing in a step comes after rules at intervals")
         return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
 
 
@@ -145,6 +153,12 @@ def marked(text: str, *, plastic: bool = False, several: bool = False, parts: bo
     return text
 
 
+def _told(told: Sequence[bool]) -> str:
+    """Return functions that say of each list whether others read it, and its place among those that they read."""
+    places = [sum(told[:number]) for number in range(len(told))]
+    return constant_table("is_told", told) + constant_table("told_place", places)
+
+
 def words_among(words: str | None) -> str:
     """Return the words of kernels on several GPUs: memory is ordered for all of them."""
     if words is not None:
@@ -156,17 +170,17 @@ def step_text(
     kinds: Sequence[Kind], structure: Structure, words: str | None = None, plastic: PlasticText | None = None
 ) -> str:
     """Return the whole text of `run`; `words` are the words in which it is written, None for those of a GPU."""
-    forms = [replace(kind.form, name=f"rule{number}") for number, kind in enumerate(kinds)]
-    forms += [
-        replace(drawn.uniform, name=f"uniform{number}_{place}")
-        for number, kind in enumerate(kinds)
-        for place, drawn in enumerate(kind.drawn)
-    ]
     has, several = plastic is not None, structure.gpus > 1
+    early = [_foreseen(kind, has and structure.cluster > 0 and structure.in_registers) for kind in kinds]
+    forms = _forms_of(kinds, early)
     rules = "\n".join(
-        _params(number, kind) + _take(number, kind) + _update(number, kind, structure, kinds) + _draw(number, kind)
+        _params(number, kind)
+        + _take(number, kind)
+        + _update(number, kind, structure, kinds, early[number])
+        + _draw(number, kind)
         for number, kind in enumerate(kinds)
     )
+    rules += _foresee(kinds, early) if has else ""
     most, coupled = extents_of(kinds), structure.couplings > 0
     needs = {"coupled": coupled, "plastic": has, "several": several, "tells": structure.tells}
     common, net = common_dtype(most), net_dtype(most, len(structure.populations), **needs)
@@ -176,7 +190,7 @@ def step_text(
         forms += [added_form("float32", difference=one, name=("state", "difference")[one]) for one in (False, True)]
         rules = constant_table("shown_word", structure.shown) + read_text("coupling.cu") + rules
     parts = [
-        structure.text(kinds) + (plastic.constants if plastic else ""),
+        structure.text(kinds) + (plastic.constants + _words_foreseen(early) if plastic else ""),
         cuda_text([*forms, *(plastic.forms if plastic else ())]),
         shared_text(),
         structs_text(*structs),
@@ -186,7 +200,7 @@ def step_text(
         read_text("near.cu") + read_text("deliver.cu"),
         *([read_text("late.cu")] if has or several else []),
         *([read_text("several/peers.cu")] if several else []),
-        *([constant_table("is_told", plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
+        *([_told(plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
         *([read_text("plastic_deferred.cu")] if plastic is not None and plastic.flags["DEFERRED"] else []),
         structure.tables,
         read_text("neurons.cu").replace(_RULES, rules + _chosen(kinds, events=has) + (plastic.tell if plastic else "")),
@@ -263,12 +277,59 @@ def _given(kind: Kind) -> dict[str, str]:
     return given | {one.result.text: value_of(f"d[{k}]", one.result.dtype) for k, one in enumerate(kind.drawn)}
 
 
-def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind]) -> str:
+_Early = tuple[Form | None, Form]  # what of a rule is computed while a step waits, and the rest
+
+
+def _foreseen(kind: Kind, is_so: bool) -> _Early:
+    """Return what of a rule follows from the number of the step and of the neuron, if so, and the rest of it."""
+    return foreseen(kind.form, kind.population.rule.random) if is_so else (None, kind.form)
+
+
+def _results(early: Form | None) -> list[Name]:
+    return [x for x in early.outputs if isinstance(x, Name)] if early else []
+
+
+def _forms_of(kinds: Sequence[Kind], early: Sequence[_Early]) -> list[Form]:
+    """Return the forms that the text of neurons calls."""
+    forms = [replace(rest, name=f"rule{number}") for number, (_, rest) in enumerate(early)]
+    forms += [replace(one, name=f"foresee{number}") for number, (one, _) in enumerate(early) if one]
+    forms += [
+        replace(drawn.uniform, name=f"uniform{number}_{place}")
+        for number, kind in enumerate(kinds)
+        for place, drawn in enumerate(kind.drawn)
+    ]
+    return forms
+
+
+def _words_foreseen(early: Sequence[_Early]) -> str:
+    return f"constexpr unsigned FORESEEN = {max(len(_results(one)) for one, _ in early)};\n"
+
+
+def _foresee(kinds: Sequence[Kind], early: Sequence[_Early]) -> str:
+    """Return `foresee`: that part for a neuron, whose results stay in registers until it is updated."""
+    lines = []
+    for number, (kind, (one, _)) in enumerate(zip(kinds, early, strict=True)):
+        if one is None:
+            continue
+        given, results = _given(kind), _results(one)
+        inputs = ", ".join(given[name.text] for name in one.inputs)
+        own = [f"{TYPES[x.dtype]} e{k};" for k, x in enumerate(results)]
+        if len(results) == 1:
+            own += [f"e0 = be_foresee{number}({inputs});"]
+        else:
+            own += [f"be_foresee{number}({inputs}, {', '.join(f'e{k}' for k in range(len(results)))});"]
+        own += [f"own.ahead[{k}] = {_word(f'e{k}', x.dtype)};" for k, x in enumerate(results)]
+        lines += [f"if (own.kind == {number}) {{", *(f"    {line}" for line in own), "}"]
+    return _function("BE void foresee(const Own& own, u32 t) {", lines)
+
+
+def _update(number: int, kind: Kind, structure: Structure, kinds: Sequence[Kind], early: _Early) -> str:
     """Return `update<number>`: one step of one neuron; it returns whether the neuron spiked.
 
     In networks with plastic synapses it says which events the neuron had: bits, of which the first is the spike.
     """
-    form, given, states = kind.form, _given(kind), kind.population.rule.states
+    form, given, states = early[1], _given(kind), kind.population.rule.states
+    given |= {x.text: value_of(f"own.ahead[{k}]", x.dtype) for k, x in enumerate(_results(early[0]))}
     inputs = [given[name.text] for name in form.inputs]
     dtypes = [output.dtype for output in form.outputs]
     arriving = [f"arriving<PLAIN>(net, own, sums[{k}], {k}, turn)" for k in range(kind.receptors)]

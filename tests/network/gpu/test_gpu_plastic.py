@@ -18,6 +18,7 @@ from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
+from examples.networks.reward import network as rewarded
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")
@@ -25,15 +26,16 @@ pytest.importorskip("cuda.bindings.nvrtc")
 SMALL = pretended.SMALL
 
 
-@settings(max_examples=40, deadline=None)
-@given(synapse_rules.networks(), st.sampled_from([1, 3, 132]), st.sampled_from([None, SMALL]), st.data())
-def test_random_rules(net, blocks, shared_bytes, data):
+@pytest.mark.parametrize("part", range(8))  # each takes minutes: compilers run for every rule
+@settings(max_examples=5, deadline=None)
+@given(synapse_rules.networks(), st.sampled_from([1, 3, 16, 132]), st.sampled_from([None, SMALL]), st.data())
+def test_random_rules(part, net, blocks, shared_bytes, data):
     plan = synapse_rules.plan_of(net, 1)
     wanted, inputs = data.draw(synapse_rules.wishes(plan, 24))
     compare(CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes), (5, 19), wanted, inputs)
 
 
-@pytest.mark.parametrize("blocks", [1, 3, 132])
+@pytest.mark.parametrize("blocks", [1, 3, 16, 132])
 @pytest.mark.parametrize("delay", [None, 0.2, be.uniform(0.4, 0.9), be.uniform(0.1, 0.9)])
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_all_that_rules_may_use(where, delay, blocks):
@@ -78,6 +80,19 @@ def test_pairs_equal_the_cpu(n, fan, steps):
     for steps_of_chunk in (1, 7, steps - 2 * part - 8):
         third.run(steps_of_chunk, Wanted(), {})
     equal(third.state, cpu.state)
+
+
+def test_late_rewards_equal_the_cpu():
+    """In one cluster of blocks, with inputs, over parts of a run and many launches."""
+    plan, steps = build_plan(rewarded(), seed=1, parts=2, warn=False), 20_000
+    rewards = np.zeros((steps, 1), np.float32)
+    rewards[::5_000] = 0.5
+    given = {("exc", "reward"): rewards, ("inh", "reward"): rewards}
+    cpu, gpu, wanted = NumbaEngine(plan), CudaEngine(plan), Wanted(("exc", "inh"), ("exc",))
+    assert gpu.units == "one cluster of 16 blocks"
+    for _ in range(2):
+        equal(as_tree(gpu.run(steps, wanted, given)), as_tree(cpu.run(steps, wanted, given)))
+        equal(gpu.state, cpu.state)
 
 
 def test_a_simulation_is_built_saved_and_swept(tmp_path):

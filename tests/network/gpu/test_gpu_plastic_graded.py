@@ -23,9 +23,10 @@ pytest.importorskip("cuda.bindings.nvrtc")
 DELAYS = [None, 0.2, be.uniform(0.4, 0.9), be.uniform(0.1, 0.9), 1.5]
 
 
-@settings(max_examples=20, deadline=None)
+@pytest.mark.parametrize("part", range(5))
+@settings(max_examples=4, deadline=None)
 @given(mixed_networks.networks(), st.sampled_from([1, 3, 132]), st.sampled_from([None, pretended.SMALL]), st.data())
-def test_random_networks(net, blocks, shared_bytes, data):
+def test_random_networks(part, net, blocks, shared_bytes, data):
     plan = synapse_rules.plan_of(net, 1)
     wanted, inputs = data.draw(mixed_networks.wishes(plan, 24))
     compare(CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes), (5, 19), wanted, inputs)

@@ -110,12 +110,12 @@ def test_blocks_that_push(monkeypatch, where, blocks, size, more):
     plan = pretended.later(one_gpu.bursting(size), more)
     engine = SeveralEngine(plan, devices=devices_of(where), blocks=blocks, shared_bytes=one_gpu.SMALL)
     assert engine._parts[0].rows.layout == PUSHED
-    assert engine._parts[0].shape.structure.hold == {0: 0, 3: 3, 15: 14}[more]
+    assert engine._parts[0].shape.structure.hold == {0: 0, 3: 2, 15: 13}[more]
     compare(engine, [20, 1, 1, 40], Wanted(("a",), ("a",), ("a",)))
 
 
 @WHERE
-@pytest.mark.parametrize(("make", "hold"), [(cuba.network, 0), (lambda n: late_cuba(n / 4_000_000), 14)])
+@pytest.mark.parametrize(("make", "hold"), [(cuba.network, 0), (lambda n: late_cuba(n / 4_000_000), 13)])
 def test_many_neurons_that_push(where, make, hold):
     """A million in fours, with sums of bytes: the spikes of one GPU."""
     plan = build_plan(make(1_000_000), seed=1, measure=Drawing(cuda_device(0)))
@@ -256,26 +256,35 @@ def test_a_gpu_that_is_missing_ends_the_others(monkeypatch, where, fault):
 
 EXCHANGING = """
 import sys
-import small_plans
+sys.path += sys.argv[3:]
+import small_plans, test_network_gpu as one_gpu, test_several_gpus as pretended
 from beside_interpreter import equal
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
 
+steps, hold = map(int, sys.argv[1:3])
+plan, how = small_plans.plan(), {}
+if hold:
+    partition._MOST_CELLS = 0
+    plan, how = pretended.later(one_gpu.bursting(2600), hold + 1), {"shared_bytes": one_gpu.SMALL}
 devices = [cuda_device(0).beside() for _ in range(2)]
-engine, theirs = SeveralEngine(small_plans.plan(), devices=devices, blocks=2), Interpreted(small_plans.plan())
-engine.run(int(sys.argv[1]), Wanted(), {})
-theirs.run(int(sys.argv[1]), Wanted(), {})
+engine, theirs = SeveralEngine(plan, devices=devices, blocks=1 if hold else 2, **how), Interpreted(plan)
+assert engine._parts[0].shape.structure.hold == hold
+engine.run(steps, Wanted(), {})
+theirs.run(steps, Wanted(), {})
 equal(engine.state, theirs.state)
 print("right")
 """
 
 
-@pytest.mark.parametrize(("tool", "steps"), [("memcheck", 20), ("racecheck", 3)])
-def test_the_exchange_is_clean(tmp_path, tool, steps):
-    """Two parts of a network on one GPU, in two streams."""
-    assert sanitized(tool, tmp_path, EXCHANGING, steps).endswith("right")
+@pytest.mark.parametrize("hold", [0, 2])
+@pytest.mark.parametrize(("tool", "steps"), [("memcheck", 20), ("racecheck", 6)])
+def test_the_exchange_is_clean(tmp_path, tool, steps, hold):
+    """Two parts of a network on one GPU, in two streams, which push spikes at once or hold them."""
+    assert sanitized(tool, tmp_path, EXCHANGING, steps, hold, *sys.path).endswith("right")
 
 
 FAILING = """

@@ -31,8 +31,10 @@ from brainevent.network.state import initial_state
 SMALL = 6000  # bytes of shared memory: enough for lists of spikes alone
 
 
-def engine_of(plan, blocks=3, shared_bytes=None):
-    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=PretendDevice(8))
+def engine_of(plan, blocks=3, shared_bytes=None, largest_cluster=0):
+    """Return an engine, without clusters unless these are asked for: see "test_plastic_in_cluster.py"."""
+    device = PretendDevice(8, largest_cluster=largest_cluster)
+    return CudaEngine(plan, blocks=blocks, shared_bytes=shared_bytes, device=device)
 
 
 CASES = [  # blocks; what is done while packets are on their way, when lists are released, and how late packets are read
@@ -54,6 +56,23 @@ def test_all_that_rules_may_use(where, delay, blocks, flags):
     text = engine.plastic.text
     assert [name for name, is_so in text.flags.items() if is_so] + [str(text.lag), str(text.fenced)] == flags.split()
     check_all_that_rules_use(engine)
+
+
+@pytest.mark.parametrize("where", ["axon", "dendrite"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"on_pre": lambda w, s, pre, post, p: w + 0.01 * post.v},
+        {"every": (0.3, lambda w, s, pre, post, p: 0.99 * w)},
+        {"on_post": {"upstate": lambda w, s, pre, post, p: 0.9 * w}},
+    ],
+    ids=["on_pre", "every", "upstate"],
+)
+def test_spikes_of_the_target_that_no_rule_needs(where, rules):
+    engine = engine_of(synapse_rules.plan_of(network(be.Plasticity(**rules, high=0.5, delay_at=where), 0.3), 1))
+    before = engine.state.synapses["ab"]["w"]
+    compare(engine, (1, 60), ALL)
+    assert np.mean(before != engine.state.synapses["ab"]["w"]) > 0.5
 
 
 @pytest.mark.parametrize(("where", "blocks"), [("axon", 3), ("dendrite", 1)])
@@ -131,7 +150,7 @@ def test_many_random_rules(net, blocks, shared_bytes, data):
 def check_random(net, blocks, shared_bytes, data):
     plan = synapse_rules.plan_of(net, 1)
     wanted, inputs = data.draw(synapse_rules.wishes(plan, 24))
-    compare(engine_of(plan, blocks, shared_bytes), (5, 19), wanted, inputs)
+    compare(engine_of(plan, blocks, shared_bytes, data.draw(st.sampled_from([0, 8]))), (5, 19), wanted, inputs)
 
 
 def at_once(s, arriving, p):

@@ -130,18 +130,23 @@ def test_pushed_bursts(monkeypatch, gpus, blocks, size, weight):
     plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
     engine = several_of(plan, gpus, blocks, shared_bytes=SMALL)
     assert (engine._parts[1].rows.layout, engine._parts[1].rows.entry.wide) == (PUSHED, weight == "int32")
-    assert (lag_of(engine), hold_of(engine)) == (0, 3)
+    assert (lag_of(engine), hold_of(engine)) == (1, 2)
     compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
 
 
 @pytest.mark.covering(strength=1)
+@pytest.mark.parametrize("threads", [96, 512])
 @pytest.mark.parametrize("gpus", [2, 3, 4])
 @pytest.mark.parametrize(
-    ("least", "most", "hold"), [(1, 3, 0), (2, 2, 0), (3, 3, 2), (4, 9, 3), (15, 15, 14), (20, 26, 14)]
+    ("least", "most", "hold"), [(1, 3, 0), (2, 2, 0), (3, 3, 2), (4, 9, 2), (15, 15, 13), (20, 26, 13)]
 )
-def test_spikes_that_are_held(monkeypatch, gpus, least, most, hold):
-    """They are pushed as late as they can be, to sums of few steps; launches are shorter and longer than that."""
+def test_spikes_that_are_held(monkeypatch, gpus, least, most, hold, threads):
+    """They are pushed as late as they can be, to sums of few steps; launches are shorter and longer than that.
+
+    By few threads, each of which pushes several rows; some of these are shorter than others.
+    """
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (threads,))
     delay = 0.1 * least if least == most else be.uniform(0.1 * least, 0.1 * most)
     engine = several_of(in_fours.plan_of_two(exc=3100, inh=1300, delay=delay, round_delays=True), gpus, 1)
     structure = engine._parts[0].shape.structure
@@ -157,7 +162,7 @@ def test_held_spikes_of_launches_that_end_early(monkeypatch, reason):
     monkeypatch.setattr(f"brainevent.network.gpu.run.{reason}", 1)
     plan = in_fours.plan_of_two(delay=be.uniform(0.5, 0.8), round_delays=True)
     ours, theirs = several_of(plan, 2, 1), Interpreted(plan)
-    assert hold_of(ours) == 4
+    assert (lag_of(ours), hold_of(ours)) == (1, 3)
     looks = iter([False, True])
     record = ours.run(400, in_fours.ALL, {}, lambda: next(looks))
     assert 4 < record.steps < 400

@@ -94,7 +94,8 @@ class PartResident(Resident):
 
 def next_sums(device: Device, partition: Partition, shape: Shape, slots: int) -> Memory:
     """Return memory for the sums of the next steps of a GPU, if spikes are held before they are pushed."""
-    steps = slots - shape.structure.hold if shape.structure.hold else 0
+    structure = shape.structure
+    steps = slots - structure.hold + structure.lag if structure.hold else 0
     return device.memory(4 * steps * partition.here * partition.cells, "sums of the next steps")
 
 

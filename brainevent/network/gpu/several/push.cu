@@ -3,13 +3,13 @@
 // its number on the other GPUs. A block tells them its spikes, pushes the rows of its own spikes and of theirs, and then
 // says to the blocks of its GPU that this is done, with the flags of all namesakes: so these come from all blocks.
 //
-// If no delay is short, spikes are held for HOLD steps, and pushed as late as they can be. Then no block waits for another
-// GPU, rows are on their way before the step in which they are pushed, and few steps have sums: those lie close together,
-// apart from the sums between launches, which are those of all steps. In the first HOLD steps of a launch nothing is pushed;
-// then sums move; and in HOLD steps behind the last one the spikes of the last steps are pushed.
+// If no delay is short, spikes are held for HOLD steps, and pushed as late as they can be, or LAG steps before that: so
+// late blocks of this GPU wait for each other. Then no block waits for another GPU, rows are on their way before the step
+// in which they are pushed, and few steps have sums: those lie close together, apart from the sums between launches, which
+// are those of all steps. In the first HOLD steps of a launch nothing is pushed; then sums move; and in HOLD steps behind
+// the last one the spikes of the last steps are pushed.
 
 constexpr u32 ROWS_OF_ONE = QUEUE / (2 * GPUS);  // rows that have room in shared memory, of each of a block and its namesakes
-constexpr u32 PIECE = 8;                         // lanes that push a row
 static_assert(!PUSHES || ROWS_OF_ONE >= UNITS * INLINE, "what is not in a list has room");
 
 // Where a packet lies that a block sent to a namesake on a GPU, in the inbox to which no block of that GPU listens for it.
@@ -31,8 +31,9 @@ BE void put_unit(const Net& net, const Desk& desk, u32 block, u32 t, u32 unit, u
     LANES_END
 }
 
-BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag) {
-    const u32 e = t & 1, n = desk.mine[e][0] & COUNT, flags = desk.mine[e][0] >> FLAGS;
+// `own` are the flags and the number of spikes of this block.
+BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag, u32 own) {
+    const u32 e = t & 1, n = own & COUNT, flags = own >> FLAGS;
     const bool listed = n > UNITS * INLINE;
     if (listed) put_list(net, desk, block, t, n);
     if (HOLD) {
@@ -63,9 +64,52 @@ BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own) {
     return (HOLD ? held : own) | desk.told[t & 1];
 }
 
+// The packet that a thread is about to await, if spikes are held: it should be there by now, and is looked at while the
+// block pushes. A listener awaits that of a block of this GPU, a warp that queues rows that of a namesake.
+struct Look {
+    u64 v, w;
+};
+
+BE Look look_ahead(const Net& net, const Post& post, u32 block, u32 tid, u32 t, bool is_read) {
+    constexpr u32 QUEUING = (CARRIERS < GPUS ? CARRIERS : GPUS) * 32;
+    const u32 other = tid / 32;
+    Look look = {0, 0};  // no tag is 0
+    if (tid >= (CARRIERS + 1) * 32) {
+        if (post.at && is_read) get_pair(post.at, look.v, look.w);
+    } else if (other && tid < QUEUING)
+        get_pair(namesake_post(net, net.gpu, namesake(net, block, other), t + 1 - HOLD), look.v, look.w);
+    return look;
+}
+
+// Wait for a packet, if it is not the one that was looked at; return count:8 flags:8.
+BE u32 await_looked(const Net& net, Desk& desk, const Post& post, u32 from, u64 tag, u64& v, u64& w) {
+    return v >> 48 == tag ? (u32)(v >> 32) & 0xFFFF : await_packet(net, desk, post, from, tag, v, w);
+}
+
+// Listen for a block of this GPU, which says what it has pushed.
+BE void listen_held(const Net& net, Desk& desk, Look look, const Post& post, u32 from, u32 t, u64 tag) {
+    const u32 head = await_looked(net, desk, post, from + net.first_block, tag, look.v, look.w);
+    fence_here();
+    if (head & 255) note_flags(net, desk, from, head & 255, t);
+}
+
+// Ask for where the rows lie that are to be queued a step later, as far as it is known whose they are.
+BE void ask_for_starts(const Net& net, const Desk& desk, u32 block, u32 other, u32 t, u64 tag) {
+    const u32 from = namesake(net, block, other), step = t - HOLD;
+    const u32* const list = list_in_memory(net, from, step);
+    u64 v = 0, w = 0;
+    if (other) get_pair(namesake_post(net, net.gpu, from, step), v, w);
+    const bool is_there = other && v >> 48 == tag_before(tag, HOLD) && (v >> 40 & 255) != LISTED;
+    const u32 n = other ? is_there ? (u32)(v >> 40) & 255 : 0 : desk.held[step & (KEPT - 1)];
+    LANES_DO
+        if (lane < n && (!other || lane < INLINE))
+            ask_for((const u32*)net.starts + number_of(net, from, other ? row_of(v, w, lane) : get_word(list + lane)));
+    LANES_END
+}
+
 // Queue where rows lie that are to be pushed in a step: those of the block itself, if its spikes are held, and of its
 // namesakes. Each warp awaits the packets of some. What has no room is found again when the rest is pushed.
-BE void queue_spikes(const Net& net, Desk& desk, u32 block, u32 warp, u32 warps, u32 t, u64 tag) {
+BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 block, u32 warp, u32 warps, u32 t, u64 tag) {
     const u32 e = t & 1, step = t - HOLD;
     NOT_UNROLLED
     for (u32 other = warp + (HOLD ? 0 : 1); other < GPUS; other += warps) {
@@ -76,7 +120,11 @@ BE void queue_spikes(const Net& net, Desk& desk, u32 block, u32 warp, u32 warps,
         u32 n = other ? 0 : desk.held[step & (KEPT - 1)];
         bool listed = other == 0;
         if (other) {
-            const u32 head = await_packet(net, desk, post, from, tag_before(tag, HOLD), v, w);
+            if (HOLD && other == warp) {
+                v = looks[warp * 32].v;
+                w = looks[warp * 32].w;
+            }
+            const u32 head = await_looked(net, desk, post, from, tag_before(tag, HOLD), v, w);
             listed = head >> 8 == LISTED;
             n = listed ? (u32)v : head >> 8;
             if (head & 255) {
@@ -119,20 +167,45 @@ BE void push_listed(const Net& net, const Ring& ring, u32 block, u32 from, u32 w
     }
 }
 
-// Push what was queued for a step. PIECE lanes push a row; which of them begin is another one for each namesake.
-BE void push_queued(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t) {
+// PIECE lanes push a row; which of them begin is another one for each namesake.
+BE u32 first_row(u32 other, u32 tid) {
     constexpr u32 PIECES = THREADS / PIECE;
+    return (tid / PIECE + other * (PIECES / GPUS)) % PIECES;
+}
+
+// Ask for the first four words that a thread is to push in a step, in the order of push_queued.
+BE uint4 first_queued(const Desk& desk, u32 tid, u32 t) {
     const u32 e = t & 1;
+    UNROLLED
+    for (u32 other = 0; other < GPUS; ++other) {
+        const u32 n = desk.counts[e][other], begin = (e * GPUS + other) * ROWS_OF_ONE;
+        NOT_UNROLLED
+        for (u32 k = first_row(other, tid); k < n && k < ROWS_OF_ONE; k += THREADS / PIECE)
+            if (tid % PIECE < desk.quads[begin + k]) return fetch((const uint4*)desk.queue[begin + k] + tid % PIECE);
+    }
+    return {0, 0, 0, 0};
+}
+
+// Push what was queued for a step. The first four words of each thread are there, if there are `firsts`.
+BE void push_queued(const Net& net, const Desk& desk, const Ring& ring, u32 block, u32 warp, u32 t, OfThread<uint4>* firsts) {
+    const u32 e = t & 1;
+    OfLane<bool> begun;
+    LANES_DO
+        begun[lane] = !firsts;
+    LANES_END
     NOT_UNROLLED
     for (u32 other = HOLD ? 0 : 1; other < GPUS; ++other) {
         const u32 n = desk.counts[e][other], begin = (e * GPUS + other) * ROWS_OF_ONE;
         LANES_DO
-            const u32 first = (warp * (32 / PIECE) + lane / PIECE + other * (PIECES / GPUS)) % PIECES;
+            const u32 tid = warp * 32 + lane;
             NOT_UNROLLED
-            for (u32 k = first; k < n && k < ROWS_OF_ONE; k += PIECES) {
+            for (u32 k = first_row(other, tid); k < n && k < ROWS_OF_ONE; k += THREADS / PIECE) {
                 const uint4* const row = (const uint4*)desk.queue[begin + k];
                 NOT_UNROLLED
-                for (u32 j = lane % PIECE; j < desk.quads[begin + k]; j += PIECE) add_four(ring, fetch(row + j));
+                for (u32 j = lane % PIECE; j < desk.quads[begin + k]; j += PIECE) {
+                    add_four(ring, begun[lane] ? fetch(row + j) : (*firsts)[tid]);
+                    begun[lane] = true;
+                }
             }
         LANES_END
         if (n > ROWS_OF_ONE) push_listed(net, ring, block, namesake(net, block, other), warp, t - HOLD, n);
@@ -141,7 +214,8 @@ BE void push_queued(const Net& net, const Desk& desk, const Ring& ring, u32 bloc
 
 // ---- sums of the next steps
 
-BE u32 next_steps(const Net& net) { return net.slots - HOLD; }
+// A block that is LAG + 1 steps ahead adds to none that another one reads.
+BE u32 next_steps(const Net& net) { return net.slots - HOLD + LAG; }
 
 // The sums of a step of this block, among those of the next steps.
 BE int* next_sums_of(const Net& net, u32 cells, u32 own, u32 t) {
@@ -154,11 +228,14 @@ BE void clear_next_sums(const Net& net, u32 cells, u32 own, u32 tid) {
             next_sums_of(net, cells, own, k)[word] = 0;
 }
 
-// Move what has arrived for the next steps from the sums of all steps, or back. Other blocks may be adding to where it goes.
+// Move what has arrived for the next steps from the sums of all steps; or back, LAG steps behind the last one, when no
+// block adds to it any longer. Other blocks may be adding to where it goes.
 BE void move_sums(const Net& net, const Ring& ring, u32 own, u32 tid, u32 t, bool back) {
+    const u32 late = back ? LAG : 0, begin = ring_step(ring.now + ring.slots - late, ring.slots);
+    t -= late;
     NOT_UNROLLED
     for (u32 k = 0; k < next_steps(net); ++k) {
-        int* const all = cell_from(ring.sums, ring_step(ring.now + k, ring.slots) * ring.cells + own);
+        int* const all = cell_from(ring.sums, ring_step(begin + k, ring.slots) * ring.cells + own);
         int* const next = next_sums_of(net, ring.cells, own, t + k);
         int *const from = back ? next : all, *const to = back ? all : next;
         for (u32 word = tid; word < (BYTES ? net.cells / 4 : net.cells); word += THREADS) {
