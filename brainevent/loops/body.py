@@ -14,7 +14,7 @@ from .._compat import source_line, without_mesh
 from ..errors import BrainEventError, RuleError
 from ..operator.lowering import chosen_kernel, operator_of
 from ..scalar.control import CALLS, inner_jaxpr, opened
-from ..scalar.form import Constant, Name, constant
+from ..scalar.form import WIDE_INTEGERS, Constant, Name, constant
 from ..scalar.lower import Lowering
 from .ciphers import scalar_operation
 from .keys import OF_KEYS, has_keys, is_key, key_rule, words_of
@@ -40,7 +40,7 @@ from .values import (
 from .views import VIEWS
 from .within import WITHIN
 
-__all__ = ["Body", "words_of"]
+__all__ = ["Body", "users_line", "words_of"]
 
 _PACKAGE = str(Path(__file__).parents[1])
 # Primitives whose results are their operands.
@@ -58,7 +58,8 @@ _WORDS = {
 }
 
 
-_EXPONENT, _FRACTION = 0x7F800000, 23  # bits of a float32
+_EXPONENTS = {"float32": 0x7F800000, "float64": 0x7FF0000000000000}
+_FRACTION = 23  # bits of a float32
 _COMPUTED = ("add", "sub", "mul", "div")  # whose results are flushed
 
 
@@ -85,7 +86,7 @@ class Body:
 
         for eqn in closed.jaxpr.eqns:
             if follow:
-                self._where = source_line(eqn, _PACKAGE) or self._where
+                self._where = users_line(eqn) or self._where
             try:
                 results = self._equation(eqn, [read(atom) for atom in eqn.invars], follow)
             except UnfitError as problem:
@@ -235,9 +236,9 @@ class Body:
 
     def _check_bitcast(self, eqn: Any, x: Sequence[View]) -> None:
         """Raise where bits become a float that may be denormal: here it would be zero, and its bits would be lost."""
-        if eqn.primitive.name != "bitcast_convert_type" or str(eqn.params["new_dtype"]) != "float32":
+        if eqn.primitive.name != "bitcast_convert_type" or str(eqn.params["new_dtype"]) not in _EXPONENTS:
             return
-        if x[0].dtype == "float32" or self._are_normal(x[0]):
+        if x[0].dtype in _EXPONENTS or self._are_normal(x[0]):
             return
         raise UnfitError("a bitcast of integers to floats, whose bits may be those of a denormal number")
 
@@ -246,7 +247,8 @@ class Body:
         name, operands = self._made_by(bits)
         known = [int(v.base.value) for v in operands if isinstance(v.base, Constant)]
         if name == "or":
-            return any(value & _EXPONENT for value in known)
+            exponent = _EXPONENTS["float64" if bits.dtype in WIDE_INTEGERS else "float32"]
+            return any(value & exponent for value in known)
         if name != "shift_left" or not known or known[0] > _FRACTION:
             return False
         name, operands = self._made_by(operands[0])  # the last bits of a number are cut off
@@ -278,6 +280,11 @@ class Body:
 
 # Calls that only move elements, and kernels.
 _OF_HALVES = ("native_call", "concatenate", "dynamic_slice", "dynamic_update_slice", "pad")
+
+
+def users_line(eqn: Any) -> str:
+    """Return the line of an equation, "file:line", in a file outside of this package, or an empty string."""
+    return source_line(eqn, _PACKAGE)
 
 
 def _in_wider(eqn: Any, narrow: Sequence[str], wider: Any) -> Callable[..., Any]:

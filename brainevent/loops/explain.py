@@ -6,19 +6,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
 
-from .._compat import jaxprs_of, scan_lowering_missing, source_line
+from .._compat import jaxprs_of, scan_lowering_missing
+from .body import users_line
 from .lowering import check_written, planned
 from .plan import Plan
 from .values import UnfitError
 
 __all__ = ["ExplainedLoop", "ExplainedLoops", "explain_loops"]
-
-_PACKAGE = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True)
@@ -91,12 +89,13 @@ def explain_loops(function: Callable[..., Any] | object, *args: Any, **kwargs: A
             f"explain_loops: function is {type(function).__name__}; pass a function of arrays, or what "
             "jax.make_jaxpr(function)(*args) returns"
         )
-    return ExplainedLoops(_loops(closed.jaxpr))
+    return ExplainedLoops(_loops(closed.jaxpr, ""))
 
 
-def _loops(jaxpr: Any) -> Iterator[ExplainedLoop]:
+def _loops(jaxpr: Any, around: str) -> Iterator[ExplainedLoop]:
+    """Explain the loops of a jaxpr; `around` is the user's line of what calls it, such as `record`."""
     for eqn in jaxpr.eqns:
-        name, where = eqn.primitive.name, source_line(eqn, _PACKAGE)
+        name, where = eqn.primitive.name, users_line(eqn) or around
         if name == "while":
             yield ExplainedLoop(
                 where, None, False, "a jax.lax.while_loop; only jax.lax.scan has a known number of steps"
@@ -107,7 +106,7 @@ def _loops(jaxpr: Any) -> Iterator[ExplainedLoop]:
             if explained.is_fused:
                 continue
         for inner in jaxprs_of(eqn):
-            yield from _loops(inner)
+            yield from _loops(inner, where)
 
 
 def _explained(eqn: Any, where: str) -> ExplainedLoop:

@@ -35,14 +35,19 @@ def _literal(value: Any, dtype: str) -> str:
     return f"np.{dtype}({'np.' * (not np.isfinite(number))}{number.item()!r})"
 
 
-def _starts(x: str, axes: Sequence[int], of_batch: Sequence[str], sizes: Sequence[int], *, clips: bool) -> Texts:
+def _starts(
+    x: str, dtype: Any, axes: Sequence[int], of_batch: Sequence[str], sizes: Sequence[int], *, clips: bool
+) -> Texts:
     """Return lines that find where a window begins along axes, and unless it `clips`, whether it lies `inside`.
 
     `sizes` are the largest places along these axes.
     """
     lines, conditions = [], []
     for k, (axis, most) in enumerate(zip(axes, sizes, strict=True)):
-        lines.append(f"k{axis} = np.int64({x}[{', '.join([*of_batch, str(k)])}])")
+        place = f"{x}[{', '.join([*of_batch, str(k)])}]"
+        if str(dtype) == "uint64":  # the upper half of them would be negative
+            place = f"min({place}, np.uint64({2**63 - 1}))"
+        lines.append(f"k{axis} = np.int64({place})")
         conditions.append(f"(k{axis} >= 0) & (k{axis} <= {most})")
     if not clips:
         lines.append(f"inside = {' & '.join(conditions) or 'True'}")
@@ -71,7 +76,8 @@ def _gather(eqn: Any) -> Call:
         value = f"{value} if inside else {_literal(p['fill_value'], check_dtype(dtype, 'gather'))}"
     line = f"out[{', '.join(f'i{axis}' for axis in range(len(out))) or '()'}] = {value}"
     inner = nest([f"i{axis}" for axis in d.offset_dims], [out[axis] for axis in d.offset_dims], [line])
-    lines = [*_starts("at", d.start_index_map, around, most, clips=p["mode"] != _FILLS), *inner]
+    kind, clips = eqn.invars[1].aval.dtype, p["mode"] != _FILLS
+    lines = [*_starts("at", kind, d.start_index_map, around, most, clips=clips), *inner]
     body = nest(around, [n for axis, n in enumerate(out) if axis not in d.offset_dims], lines)
     if min(most, default=0) < 0:
         raise UnfitError("a gather from an array that is smaller than what is read")
@@ -117,7 +123,7 @@ def _scatter(eqn: Any) -> Call:
     if not clips:
         inner = ["if inside:", *("    " + line for line in inner)]
     most = [shape[axis] - sizes[axis] for axis in starts]
-    lines = [*_starts("at", starts, around, most, clips=clips), *inner]
+    lines = [*_starts("at", eqn.invars[1].aval.dtype, starts, around, most, clips=clips), *inner]
     body = nest(around, [n for axis, n in enumerate(updates) if axis not in d.update_window_dims], lines)
 
     def write(x: Sequence[str], out: Sequence[str], tools: Tools) -> Texts:

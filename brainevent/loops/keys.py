@@ -50,8 +50,9 @@ def key_rule(eqn: Any) -> Callable[..., Any]:
     if name in _MOVES:
         axes = [-1 if is_key(var.aval) else None for var in eqn.invars]
         return jax.vmap(lambda *each: tuple(bind_equation(eqn, each)), in_axes=axes, out_axes=-1)
-    shapes = {np.shape(var.aval) for var in eqn.invars}
-    function = key_function(eqn, len(eqn.invars[0].aval.shape)) if len(shapes) == 1 else None
+    shape = np.broadcast_shapes(*(var.aval.shape for var in eqn.invars))  # one key and many numbers, or many and one
+    function = key_function(eqn, len(shape))
     if function is None:
         raise UnfitError(f"{name} of keys")
-    return lambda *x: (function(*x),)
+    shapes = [words_of(jax.ShapeDtypeStruct(shape, var.aval.dtype)).shape for var in eqn.invars]
+    return lambda *x: (function(*map(jnp.broadcast_to, x, shapes)),)

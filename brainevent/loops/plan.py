@@ -9,7 +9,7 @@ from typing import Any
 from jax import lax
 
 from .._compat import closed_jaxpr, scan_counts
-from .body import Body, words_of
+from .body import Body, users_line, words_of
 from .places import Layout
 from .rotated import rotated
 from .schedule import Ranks
@@ -144,8 +144,9 @@ PLANNERS: dict[str, Callable[..., Plan]] = {"scan": plan_of, "while": _plan_of_w
 def _check_effects(closed: Any) -> None:
     if closed.effects:
         names = {type(effect).__name__ for effect in closed.effects}
-        debug = "DebugEffect" in names
-        raise UnfitError("jax.debug.print or a callback, which calls Python" if debug else f"effects ({names})")
+        debug = not names.isdisjoint(("DebugEffect", "OrderedDebugEffect"))
+        where = next((users_line(eqn) for eqn in closed.jaxpr.eqns if eqn.effects), "")
+        raise UnfitError("jax.debug.print or a callback, which calls Python" if debug else f"effects ({names})", where)
 
 
 def _own(body: Body, view: View) -> Array:

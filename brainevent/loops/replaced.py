@@ -66,8 +66,10 @@ def _scatter(eqn: Any) -> Callable[..., Any] | None:
     if not (of_rows and places.shape == (1,) and updates.shape == x.shape[1:]):
         return None
     mode = lax.GatherScatterMode.from_any(eqn.params["mode"])
+    narrow = x.shape[0] - 1 > np.iinfo(places.dtype).max
 
     def one_row(x: Any, places: Any, row: Any) -> tuple[Any]:
+        places = places.astype(np.int32) if narrow else places
         place = lax.clamp(jnp.zeros((), places.dtype), places[0], jnp.full((), x.shape[0] - 1, places.dtype))
         if mode == lax.GatherScatterMode.FILL_OR_DROP:
             old = lax.dynamic_index_in_dim(x, place, 0, keepdims=False)
@@ -104,10 +106,18 @@ def _lgamma(eqn: Any) -> Callable[..., Any]:
     return lgamma
 
 
-def _outer(eqn: Any) -> Callable[..., Any] | None:
-    """Return a product without sums as one of views: it needs no copy of its factors."""
+def _product(eqn: Any) -> Callable[..., Any] | None:
+    """Return a product of two dtypes (`spikes @ weights`) as one of the result's, and one without sums as one of views.
+
+    The latter needs no copy of its factors.
+    """
     (summed, _), (batch, _) = eqn.params["dimension_numbers"]
-    if summed or batch or len({var.aval.dtype for var in (*eqn.invars, *eqn.outvars)}) > 1:
+    dtype, given = eqn.outvars[0].aval.dtype, [var.aval.dtype for var in eqn.invars]
+    if any(each != dtype for each in given):
+        if not all(_holds(dtype, each) for each in given):
+            return None
+        return lambda *x: (eqn.primitive.bind(*(each.astype(dtype) for each in x), **eqn.params),)
+    if summed or batch:
         return None
 
     def product(x: Any, y: Any) -> tuple[Any]:
@@ -116,6 +126,14 @@ def _outer(eqn: Any) -> Callable[..., Any] | None:
         return (wide * lax.broadcast_in_dim(y, shape, tuple(range(x.ndim, len(shape)))),)
 
     return product
+
+
+def _holds(dtype: Any, given: Any) -> bool:
+    """Say whether numbers of a dtype become those of a product's by a conversion, which for floats is exact."""
+    to_float = bool(jnp.issubdtype(dtype, np.floating))
+    if jnp.issubdtype(given, np.floating):
+        return given == dtype or (to_float and given.itemsize < dtype.itemsize)
+    return to_float or given.itemsize <= dtype.itemsize
 
 
 # By primitive of JAX: functions of an equation that return functions of its operands, or None to keep it.
@@ -128,5 +146,5 @@ REPLACED: dict[str, Callable[[Any], Callable[..., Any] | None]] = {
     "tile": _tile,
     "scatter": _scatter,
     "lgamma": _lgamma,
-    "dot_general": _outer,
+    "dot_general": _product,
 }

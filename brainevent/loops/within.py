@@ -38,7 +38,7 @@ def _scan(body: Walks, eqn: Any, x: list[View]) -> list[View]:
         return [*x[consts : consts + carried], *map(body.of_value, _empty(eqn.outvars[carried:]))]
     plan = body.planners["scan"](p, body.platform)
     body.random_words += plan.random_words * p["length"]
-    return _called(body, f"a loop of {p['length']} steps", plan, x, eqn.outvars)
+    return _called(body, f"a loop of {p['length']} step{'s' * (p['length'] != 1)}", plan, x, eqn.outvars)
 
 
 def _while(body: Walks, eqn: Any, x: list[View]) -> list[View]:

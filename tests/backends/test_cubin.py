@@ -18,7 +18,14 @@ from jax import export
 from pretend_cuda import pretend, pretend_library  # noqa: F401
 
 import brainevent
-from brainevent import KernelArgumentError, NvccNotFoundError, UnsupportedArchError, cubin_kernel
+from brainevent import (
+    GpuArchDetectionError,
+    KernelArgumentError,
+    NvccNotFoundError,
+    UnsupportedArchError,
+    config,
+    cubin_kernel,
+)
 from brainevent.backends.cubin import kernel as kernels
 from brainevent.ffi.launch import driver
 from brainevent.ffi.launch.code import Code, Entry, chosen, read
@@ -274,6 +281,23 @@ def test_numbers_that_do_not_fit(numbers, words):
 def test_launches_that_do_not_fit(how, words):
     with pytest.raises(KernelArgumentError, match=words):
         jax.eval_shape(lambda x, y: cubin_kernel(PTX, "axpy", X, arguments=ARGUMENTS, **how)(x, y, n=5, a=2.0), X, Y)
+
+
+def test_a_cluster_that_is_no_size():
+    words = "cubin_kernel(axpy): cluster is 'a'; pass a whole number, or one to three of them"
+    with pytest.raises(ValueError, match=re.escape(words)):
+        cubin_kernel(PTX, "axpy", X, arguments=ARGUMENTS, launch_dims=5, cluster="a")
+
+
+def test_a_machine_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(config, "get_compute_capability", lambda: None)
+    monkeypatch.delenv("BRAINEVENT_COMPUTE_CAPABILITIES", raising=False)
+    monkeypatch.setattr("brainevent.backends.cubin.kernel.cuda_capabilities", list)
+    monkeypatch.setattr("brainevent.toolchain.architectures._nvidia_smi", list)
+    kernel = cubin_kernel(PTX, "axpy", X, arguments=ARGUMENTS, launch_dims=5)
+    words = r"cubin_kernel\(axpy\): this code runs on NVIDIA GPUs, and none is found here; .* To export a program for"
+    with pytest.raises(GpuArchDetectionError, match=words):
+        kernel(X, Y, n=5, a=2.0)
 
 
 def test_blocks_of_another_size():

@@ -477,3 +477,17 @@ def test_a_whole_batch_that_no_plan_can_repeat_is_reported(ninety):
     words = "for the whole batch, unlike for an element, it uses 'copy_to_host' of an array; omit vmap_method"
     with pytest.raises(KernelArgumentError, match=words):
         exported(jax.vmap(call), jnp.ones((3, 64)))
+
+
+def test_a_driver_merges_no_products_and_sums():
+    ptx = """.entry k() {
+    mul.f32 %f1, %f2, %f3;
+    add.ftz.f32 %f4, %f1, %f2;
+    sub.sat.f32 %f4, %f1, %f2;
+    mul.rn.f64 %fd1, %fd2, %fd3;
+    add.s64 %rd1, %rd2, %rd3;
+    atom.global.add.f32 %f1, [%rd1], %f2;
+    }"""
+    found = native._code(ptx, native.Limits()).binary.decode()
+    lines = [line.split()[0] for line in found.splitlines()[1:-1]]
+    assert lines == ["mul.rn.f32", "add.rn.ftz.f32", "sub.rn.sat.f32", "mul.rn.f64", "add.s64", "atom.global.add.f32"]

@@ -49,6 +49,8 @@ WORDS = r"""
 #define ACTING_DO for (u32 tid = 0; tid < ACTING * 32; ++tid) {
 #define ACTING_END }
 #define ACTING_MEET
+#define ACTING_ARRIVE
+#define ACTING_WAIT(warps)
 #define LANES_END }
 #define LANES_MEET
 #define UNROLLED
@@ -106,6 +108,12 @@ static uint4 get_four(const uint4* at) {
 }
 template <class T> static void ask_for(const T*) {}
 template <class T> static void ask_for_all(const T*, u32) {}
+static u32 lanes_with(OfLane<u32>& has) {
+    u32 bits = 0;
+    for (u32 lane = 0; lane < 32; ++lane) bits |= (u32)(has[lane] != 0) << lane;
+    return bits;
+}
+static u32 count_bits(u32 x) { return __builtin_popcount(x); }
 static u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
     u32 all = 0;
     for (u32 lane = 0; lane < 32; ++lane) { before[lane] = all; all += has[lane] != 0; }

@@ -16,7 +16,7 @@ struct Meeting { u32 count, turn, bits[2]; };
 struct Fiber { ucontext_t context; std::unique_ptr<char[]> stack; const u32* waits; u32 turn; bool done; };
 static thread_local std::vector<Fiber> fibers;
 static thread_local ucontext_t scheduler;
-static thread_local Meeting of_block, of_acting, of_warp[32];
+static thread_local Meeting of_block, of_acting, of_delivered, of_warp[32];
 static thread_local Extent threadIdx;
 constexpr u32 STACK = 1 << 18;
 static void pause() {
@@ -40,6 +40,11 @@ static u32 meet(Meeting& all, u32 size, bool bit = false) {
     own.waits = nullptr;
     return all.bits[turn & 1];
 }
+static void arrive(Meeting& all, u32 size) {
+    if (++all.count < size) return;
+    all.count = 0;
+    ++all.turn;
+}
 static u32 ballot(bool bit) { return meet(of_warp[threadIdx.x / 32], 32, bit); }
 """
 
@@ -56,6 +61,8 @@ LANES = r"""
 #define ACTING_DO if (threadIdx.x < ACTING * 32) { const u32 tid = threadIdx.x;
 #define ACTING_END }
 #define ACTING_MEET if (threadIdx.x < ACTING * 32) meet(of_acting, ACTING * 32)
+#define ACTING_ARRIVE arrive(of_delivered, ACTING * 32)
+#define ACTING_WAIT(warps) if (threadIdx.x < (warps) * 32) meet(of_delivered, ACTING * 32)
 #define LANES_END }
 #define LANES_MEET meet(of_warp[threadIdx.x / 32], 32)
 """
@@ -81,12 +88,26 @@ static u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
     }
     return all;
 }
+static u32 lanes_with(OfLane<u32>& has) { return ballot(has.x); }
 static u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
     const u32 lanes = ballot(has.x);
     before.x = __builtin_popcount(below(lanes));
     return __builtin_popcount(lanes);
 }
 static void rest() { pause(); }
+"""
+
+# One thread of a block meets those of others.
+OF_CLUSTER = """
+static void enter_cluster(u64* table, u32 block, u32 blocks, u64* own) {
+    if (threadIdx.x == 0) enter_as_one(table, block, blocks, own);
+    meet(of_block, THREADS);
+}
+static void leave_cluster(u32 blocks) {
+    meet(of_block, THREADS);
+    if (threadIdx.x == 0) leave_as_one(blocks);
+    meet(of_block, THREADS);
+}
 """
 
 # Threads go on in the order of their numbers, in the opposite one, or in another one each time.
@@ -100,7 +121,7 @@ static void begin_fiber() {
 }
 template <class Work> static void run_fibers(Work go) {
     fibers.resize(THREADS);
-    of_block = of_acting = {};
+    of_block = of_acting = of_delivered = {};
     for (Meeting& one : of_warp) one = {};
     given = &go;
     work = [](void* all) { (*(Work*)all)(); };
@@ -148,10 +169,13 @@ def _lane_words():
     words = "".join(line for line in lines if not line.startswith(heads))
     for kind in ("Thread", "Lane"):
         words = _without(words, f"template <class T> struct Of{kind}", "};\n")
-    for name in ("highest", "sums_before", "ranks"):
+    for name in ("highest", "sums_before", "lanes_with", "ranks"):
         words = _without(words, f"static u32 {name}(", "\n}\n")
     words = _without(words, "static void rest()", "\n")
-    return FIBERS + LANES + WORDS_OF_LANES + words.replace("sched_yield();", "pause();")
+    words = words.replace("sched_yield();", "pause();")
+    for name in ("enter", "leave"):
+        words = words.replace(f"static void {name}_cluster(", f"static void {name}_as_one(")
+    return FIBERS + LANES + WORDS_OF_LANES + words + OF_CLUSTER
 
 
 class _Lanes:
@@ -171,10 +195,10 @@ class _Lanes:
 
 
 class LaneDevice(_Lanes, PretendDevice):
-    """A `Device` on the CPU, without clusters."""
+    """A `Device` on the CPU, without clusters unless these are asked for."""
 
-    def __init__(self, order):
-        super().__init__(largest_cluster=0)
+    def __init__(self, order, largest_cluster=0):
+        super().__init__(largest_cluster=largest_cluster)
         self.order = order
 
 

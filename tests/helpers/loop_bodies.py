@@ -3,7 +3,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import lax, random
 
 import brainevent as be
 
@@ -64,6 +64,7 @@ def of_doubles(k, x):
     """Compute with floats of 64 bits; functions of an engine's own library have other last bits."""
     found = [x * 2.5, x.sum(), x.astype("int64") * 2**40, x.max(), jnp.cumsum(x), x @ x, x.astype("float32")]
     found += [jnp.sqrt(abs(x)), jnp.floor(x), jnp.round(x), x % 2.5, x / 3, jnp.zeros(4).at[k].add(x[0]), x * 1e300]
+    found += [random.uniform(random.fold_in(random.key(3), k), (5,), x.dtype)]
     return [*found, x.astype("uint32"), x.astype("int8"), (x > 1).astype(x.dtype), jnp.where(x > 0, jnp.nan, -jnp.inf)]
 
 

@@ -7,6 +7,7 @@ import re
 import jax
 import llvmlite.binding as llvm
 import numpy as np
+import ptx_on_cpu
 from gpu_on_cpu import library
 
 from brainevent._compat import bind_equation
@@ -176,6 +177,8 @@ class PretendGpu:
     def code(self, text, entry):
         """Return code that calls a function of a library: what is linked for programs can have no static variables."""
         self.texts.append(text)
+        if "asm volatile" in text:
+            text = ptx_on_cpu.HEAD + ptx_on_cpu.translated(text)
         built = library(HEAD + _SHARED.sub(_in_each_block, text) + RUN.format(flushing=FLUSHING))
         ctypes.c_uint.in_dll(built, "order_seed").value = self.seed
         address = ctypes.cast(built.here, ctypes.c_void_p).value

@@ -148,6 +148,16 @@ def test_a_users_kernel_keeps_its_names():
         np.testing.assert_allclose(found, each, rtol=1e-5)
 
 
+def test_blocks_that_meet_wait_for_elements_that_others_made():
+    """The thread of the loop that runs a thread of a block is not the one that made its element."""
+    loop = summing("owning", "// Thread t reads x[t] alone.\n// Thread t writes out[t] alone.\n" + SUMS)
+    wanted = jax.tree.leaves(jax.jit(loop)(V + 1))
+    for seed in (0, 1, 2):
+        for found, each in zip(on_pretended_gpu(loop, V + 1, blocks=3, seed=seed), wanted, strict=True):
+            np.testing.assert_allclose(found, each, rtol=1e-5)
+    assert text_of(planned_loop(loop, V)[0], 1).meetings == text_of(planned_loop(PLAIN, V)[0], 1).meetings
+
+
 NAMED = "// Threads of a block meet before any of them ends.\n"
 REFUSED = {
     "share memory or meet; write the comment": summing("silent", SUMS.replace(NAMED, "")),

@@ -90,16 +90,28 @@ def test_derivatives_are_loops_of_their_own():
     assert [loop.is_fused for loop in be.explain_loops(jax.grad(run), V)] == [True, True]
 
 
-def test_callbacks_are_named():
+@pytest.mark.parametrize("ordered", [False, True])
+def test_callbacks_are_named(ordered):
     def run(v):
         def step(v, _):
-            jax.debug.print("{}", v)
+            jax.debug.print("{}", v, ordered=ordered)
             return v * 2, None
 
         return lax.scan(step, v, None, length=50)
 
     [loop] = be.explain_loops(run, V)
     assert loop.reason == "jax.debug.print or a callback, which calls Python"
+    assert loop.obstacle == line_of(run, "debug.print")
+
+
+def test_the_loop_of_record_has_the_line_that_calls_it():
+    def run(v):
+        return be.record(lambda v, i: (v * 0.5, v > 1), v, 50, dt=1.0)[1].bits
+
+    for _ in range(2):  # JAX traces it once
+        [loop] = be.explain_loops(run, V)
+        assert loop.where == line_of(run, "be.record")
+        assert "a loop of 1 step," in loop.reason
 
 
 def test_loops_that_would_not_be_faster():
@@ -168,6 +180,12 @@ def test_what_is_slower_in_rows_is_left_to_xla(step, native, left, reason):
 )
 def test_numbers_that_xla_computes_faster_are_left_to_it(dtype, native):
     assert fused(lambda v: v + v, jnp.ones(1000, dtype)) == native
+
+
+@pytest.mark.parametrize(("dtype", "native"), [("float32", True), ("float64", "tanh")])
+def test_functions_of_float64_have_times_of_their_own(dtype, native):
+    with jax.enable_x64(True):
+        assert fused(lambda v: jnp.tanh(v) - jnp.asin(v * 0.5), jnp.ones(100, dtype)) == native
 
 
 def test_the_borders_are_those_of_the_calibration():

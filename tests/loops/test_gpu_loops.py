@@ -29,8 +29,8 @@ def connected(n, weight=1.0):
     return be.FixedNumPerPre((weight, jnp.asarray(targets)), shape=(n, 2 * n))
 
 
-def cuba(n):
-    """Return a loop of neurons whose synapses inject currents, and its state."""
+def cuba(n, steps=STEPS, kept=True):
+    """Return a loop of neurons whose synapses inject currents, which may keep its spikes, and its state."""
     synapses = connected(n)
 
     def step(state, _):
@@ -39,10 +39,16 @@ def cuba(n):
         exc, inh = 0.98 * exc + 1.62 * arrived[:n], 0.99 * inh - 9.0 * arrived[n:]
         v = jnp.where(rest > 0, v, v + 0.005 * (exc + inh - (v + 49)))
         spikes = v > -50
-        return (jnp.where(spikes, -60.0, v), exc, inh, jnp.where(spikes, 50.0, rest) - 1, spikes), spikes
+        return (
+            jnp.where(spikes, -60.0, v),
+            exc,
+            inh,
+            jnp.where(spikes, 50.0, rest) - 1,
+            spikes,
+        ), spikes if kept else None
 
     v = jnp.asarray(np.random.default_rng(1).uniform(-60, -50, n), jnp.float32)
-    return lambda v: lax.scan(step, (v, *jnp.zeros((3, n)), v > -50), length=STEPS), v
+    return lambda v: lax.scan(step, (v, *jnp.zeros((3, n)), v > -50), length=steps), v
 
 
 def coba(n):
@@ -69,6 +75,25 @@ def fused(function, *args):
         jitted = jax.jit(function)
         assert re.search(r"\bbrainevent_portable\b", jitted.lower(*args).as_text())  # no kernel that XLA may record
         return jax.tree.leaves(jitted(*args))
+
+
+@pytest.mark.parametrize(("steps", "kept"), [(STEPS, True), (1_000_000, False)])
+def test_a_loop_on_each_gpu_of_a_mesh(steps, kept):
+    """Of other numbers on each; the long one is cut into launches of at most half a second."""
+    if len(jax.devices("gpu")) < 2:
+        pytest.skip("it needs 2 GPUs")
+    run, v = cuba(1_000, steps, kept)
+    both = jnp.stack([v, v[::-1]])
+    mesh, spec = jax.sharding.Mesh(np.array(jax.devices("gpu")[:2]), ("d",)), jax.sharding.PartitionSpec("d")
+    split = jax.device_put(both, jax.sharding.NamedSharding(mesh, spec))
+
+    def of_one(v):
+        return jax.tree.map(lambda x: x[None], run(v[0]))
+
+    found = fused(jax.shard_map(of_one, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False), split)
+    for one, first, second in zip(found, fused(run, both[0]), fused(run, both[1]), strict=True):
+        np.testing.assert_array_equal(one, np.stack([first, second]))
+    assert np.any(np.asarray(found[0][0]) != np.asarray(found[0][1]))
 
 
 @pytest.mark.parametrize("n", [1_000, 4_000, 40_000])
@@ -271,6 +296,80 @@ def test_warps_share_long_axes():
     expected = jax.tree.leaves(jax.jit(lambda x: long_axes(x, 40))(on_cpu))
     for one, other in zip(fused(lambda x: long_axes(x, 40), x), expected, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture
+def of_numba_cuda():
+    pytest.importorskip("brainevent.backends.numba_cuda.native")
+    return pytest.importorskip("numba_cuda_loops")
+
+
+def assert_same_bits(run, v):
+    """Compare a loop as one kernel with XLA's loop, in which the operators are launched."""
+    wanted = jax.tree.leaves(jax.jit(run)(v))
+    assert np.isfinite(wanted[-1]).all()
+    assert len(np.unique(wanted[-1])) > 10
+    for one, other in zip(fused(run, v), wanted, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n", [70, 4_000, 40_000])
+@pytest.mark.parametrize("name", ["all of them", "a batch", "a batch of blocks", "alone", "atomic", "own", "two axes"])
+def test_kernels_of_numba_cuda_have_the_bits_of_their_launches(of_numba_cuda, name, n):
+    v = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, n), jnp.float32)
+    run = of_numba_cuda.loops(n)[name]
+    assert_same_bits(run, v)
+    [loop] = be.explain_loops(run, v)
+    assert loop.is_fused
+
+
+@pytest.mark.parametrize("n", [70, 4_000])
+@pytest.mark.parametrize("name", ["rounded", "functions", "summed_in_warps"])
+def test_kernels_of_numba_cuda_round_as_they_are_compiled(of_numba_cuda, name, n):
+    v = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, n), jnp.float32)
+    operator = of_numba_cuda.of(getattr(of_numba_cuda, name), f"{name}{n}", threads_per_block=64)
+    assert_same_bits(of_numba_cuda.looped(operator, steps=STEPS), v)
+
+
+def test_kernels_in_cuda_that_merge_nothing_have_the_bits_of_their_launches():
+    source = """extern "C" __global__ void rounded(const float* x, float* out, int n) {
+      const int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) out[i] = (x[i] * 1.1f + 0.3f) * (x[i] * x[i] - 0.7f) + x[i] * 1e-30f;
+    }"""
+    operator = be.XLACustomKernel("rounded_in_cuda")
+    rounding = ("--fmad=false", "--ftz=true")
+
+    @operator.def_nvrtc_kernel
+    def kernel(*, outs):
+        n = outs[0].shape[0]
+        return lambda x: [be.cuda_kernel(source, "rounded", outs[0], launch_dims=n, options=rounding)(x, n=n)]
+
+    def run(v):
+        def step(v, _):
+            (out,) = operator(v, outs=[jax.ShapeDtypeStruct(v.shape, v.dtype)])
+            return out * 0.0625 - 0.5, out
+
+        return lax.scan(step, v, length=STEPS)
+
+    assert_same_bits(run, jnp.linspace(-2, 2, 4_000, dtype=jnp.float32))
+
+
+def test_device_functions_of_numba_cuda_and_float64(of_numba_cuda):
+    from numba import cuda
+
+    @cuda.jit(device=True)
+    def current(x, k):
+        return x * x - k / 3
+
+    @cuda.jit
+    def stepped(x, chosen, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = current(x[i], i % 5) - current(x[i] / 7, 2)
+
+    with jax.enable_x64(True):
+        operator = of_numba_cuda.of(stepped, threads_per_block=128)
+        assert_same_bits(of_numba_cuda.looped(operator), jnp.linspace(-2, 2, 3_000, dtype=jnp.float64))
 
 
 SANITIZED = """

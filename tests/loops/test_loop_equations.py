@@ -125,6 +125,15 @@ EQUATIONS = {
     "outer product": lambda k, x: jnp.outer(x[0], x[:, 1]).T,
     "product of batches": lambda k, x: jnp.einsum("bi,bij->bj", x, jnp.stack([x[:3]] * 4)),
     "integer product": lambda k, x: x.astype(jnp.int32) @ x.T.astype(jnp.int32),
+    "spikes times matrix": lambda k, x: (x[:, 0] > k * 2) @ x,
+    "matrix times spikes": lambda k, x: x @ (x[0] > k),
+    "spikes times integers": lambda k, x: (x > k) @ x.T.astype(jnp.int8),
+    "integers times matrix": lambda k, x: (x.astype(jnp.int32) + k) @ x.T,
+    "counts of spikes": lambda k, x: jnp.dot(x > k, x.T < 4, preferred_element_type=jnp.int32),
+    "small integers": lambda k, x: jnp.dot(x.astype(jnp.int8), x.T.astype(jnp.uint8), preferred_element_type=jnp.int32),
+    "floats of integers": lambda k, x: jnp.dot(x.astype(int), k + x.T.astype(int), preferred_element_type=x.dtype),
+    "each spike times each weight": lambda k, x: [jnp.outer(x[0] > k, x[1]), jnp.einsum("i,j->ij", x[1], x[0] > k)],
+    "spikes times halves": lambda k, x: (x > k) @ x.T.astype(jnp.bfloat16),
     "integer division": lambda k, x: [x.astype(jnp.int32) // k, x.astype(jnp.int32) % k, lax.div(jnp.int32(7), k)],
     "shifts": lambda k, x: [x.astype(jnp.uint32) << k.astype(jnp.uint32), x.astype(jnp.int32) >> k],
     "a scalar of an array": lambda k, x: x[2, 1] * x + x.reshape(-1)[k % 12],
@@ -174,6 +183,18 @@ def test_keys_in_arrays():
         chosen = jnp.where(k > 0, keys[0], keys[1])
         chosen = lax.cond(k > -1, lambda key: jax.random.fold_in(key, 2), lambda key: jax.random.key(7), chosen)
         return [jax.vmap(lambda key: jax.random.bits(key, (3,)))(keys[1:]), jax.random.key_data(chosen)]
+
+    same(draw, KEY)
+
+
+def test_keys_of_blocks_of_neurons():
+    def draw(k, words):
+        key = jax.random.wrap_key_data(words)
+        blocks = jax.vmap(lambda block: jax.random.fold_in(key, block))(jnp.arange(3) + k)
+        of_step = jax.vmap(lambda block: jax.random.fold_in(block, k))(blocks)
+        trials = jax.vmap(lambda b: jax.vmap(lambda trial: jax.random.fold_in(b, trial))(jnp.arange(2)))(of_step)
+        uniform = jax.vmap(jax.vmap(lambda key: jax.random.uniform(key, (5,))))(trials)
+        return [jax.random.key_data(each) for each in (blocks, of_step, trials)] + [uniform]
 
     same(draw, KEY)
 
@@ -265,11 +286,25 @@ def test_floats_of_64_bits_are_not_cut():
         same(lambda k, x: [x * 2.5, x.sum(), jnp.exp(x), x.astype("int64") * 2**40], ROWS.astype(np.float64))
 
 
+def test_random_floats_of_64_bits():
+    def draw(k, words):
+        key = jax.random.fold_in(jax.random.wrap_key_data(words), k)
+        return [jax.random.uniform(key, (5,)), jax.random.bits(key, (3,), np.uint64), jax.random.normal(key, (5,))]
+
+    with jax.enable_x64(True):
+        (_, uniform, bits, normal), wanted, _ = in_a_loop(draw, KEY)
+    np.testing.assert_array_equal(uniform, wanted[1])
+    np.testing.assert_array_equal(bits, wanted[2])
+    np.testing.assert_allclose(normal, wanted[3], rtol=1e-14)
+
+
 def test_bits_of_halves_and_wide_numbers_are_left_to_jax():
     with pytest.raises(UnfitError, match="a bitcast of float16 to uint16"):
         in_a_loop(lambda k, x: lax.bitcast_convert_type(x, np.uint16), np.ones(3, np.float16))
     with jax.enable_x64(True), pytest.raises(UnfitError, match="bitcast_convert_type of float64"):
         in_a_loop(lambda k, x: lax.bitcast_convert_type(x, np.int64), np.ones(3))
+    with jax.enable_x64(True), pytest.raises(UnfitError, match="whose bits may be those of a denormal number"):
+        in_a_loop(lambda k, x: lax.bitcast_convert_type(x | 0x7F800000, np.float64), np.arange(3))
     with jax.enable_x64(True), pytest.raises(UnfitError, match="the JAX primitive clz"):
         in_a_loop(lambda k, x: lax.clz(x), np.arange(3))
 

@@ -238,6 +238,15 @@ def test_a_users_kernel_is_part_of_the_loop():
         np.testing.assert_allclose(found, each, rtol=1e-6)
 
 
+def test_a_kernel_may_be_compiled_as_the_loop_is():
+    [native] = (
+        each
+        for each in planned_loop(refused("as_loops", options=("--fmad=false", "-ftz=true")), V)[0].nodes()
+        if each.call
+    )
+    assert native.call.name == "twice"
+
+
 @pytest.mark.parametrize("name", ["cuba", "learning"])
 def test_bits_do_not_depend_on_which_threads_are_first(name):
     found = [on_pretended_gpu(WITH_OPERATORS[name], V, blocks=3, seed=seed) for seed in (0, 1, 2)]

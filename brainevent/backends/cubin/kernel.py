@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from ...errors import KernelArgumentError, did_you_mean
+from ...errors import GpuArchDetectionError, KernelArgumentError, did_you_mean
 from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
 from ...ffi.call import native_call, out_aval
 from ...ffi.declared import OUTPUTS, Argument, Arguments, slots
 from ...ffi.devices import cuda_capabilities
-from ...ffi.launch import Extents, Launch, LaunchPlan, Limits, PlanTarget, check_limits
+from ...ffi.launch import Extents, Launch, LaunchPlan, Limits, PlanTarget, check_limits, on_three_axes
 from ...ffi.launch.code import Code, Entry, capability, chosen, read
 from ...ffi.scalars import byte_size
 from ...toolchain.architectures import gpu_architectures
@@ -119,7 +119,7 @@ def cubin_kernel(
 def _cluster(where: str, given: Size | None) -> tuple[int, int, int]:
     if given is None:
         return (0, 0, 0)
-    return Extents(where, given, 1, None, 1, 0).of(()).grid
+    return on_three_axes(where, "cluster", given)
 
 
 def _check_block(where: str, launch: Launch, entry: Entry) -> None:
@@ -173,7 +173,7 @@ class _Kernel:
         """Lay out the launch for operands and results, of which the last are scratch memory."""
         outs = results[: len(results) - hidden]
         arguments = self.arguments.for_call(len(operands), len(outs))
-        architectures = gpu_architectures(None, cuda_capabilities)
+        architectures = self._architectures()
         code = chosen(self.where, self.codes, [capability(one) for one in architectures])
         entry = code.entry(self.where, self.entry)
         self.arguments.check_sizes(arguments, code, entry)
@@ -202,6 +202,16 @@ class _Kernel:
         check_limits(self.where, launch, Limits.of(architectures[0]))
         _check_block(self.where, launch, entry)
         return LaunchPlan(entry.name, buffers, (launch,), sizes)
+
+    def _architectures(self) -> tuple[str, ...]:
+        """Return what the code must run on, or raise: it is compiled already, so another GPU is no way out."""
+        try:
+            return gpu_architectures(None, cuda_capabilities)
+        except GpuArchDetectionError as error:
+            raise GpuArchDetectionError(
+                f"[E-ARCH] {self.where}: this code runs on NVIDIA GPUs, and none is found here; call it on a machine "
+                "with one. To export a program for one, name it before: brainevent.config.set_compute_capability('9.0')"
+            ) from error
 
     def _zeroed(self, arguments: Sequence[Argument], started: frozenset[int]) -> list[int]:
         """Return the results that are to be zero: outputs, then scratch memory."""

@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 from .internals import cgutils
 
 __all__ = [
-    "HARDWARE_FLUSHES", "bits_of_float", "float_of_bits", "flush_floats", "flushing", "reading", "restore_floats",
-    "restoring",
+    "HARDWARE_FLUSHES", "bits_of_float", "double_of_bits", "float_of_bits", "flush_floats", "flushing", "reading",
+    "restore_floats", "restoring",
 ]  # fmt: skip
 
 # ARM flushes what is denormal before it is rounded, so otherwise than GPUs.
@@ -43,6 +43,16 @@ def float_of_bits(typing_context: Any, bits: Any) -> Any:
         return builder.bitcast(args[0], ir.FloatType())
 
     return types.float32(types.uint32), codegen
+
+
+@intrinsic
+def double_of_bits(typing_context: Any, bits: Any) -> Any:
+    """Return the float64 number of these bits."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.uint64), codegen
 
 
 def _control(builder: ir.IRBuilder, name: str, value: Any = None) -> Any:

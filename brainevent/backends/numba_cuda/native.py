@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 import threading
 import weakref
@@ -18,7 +19,7 @@ from numba import cuda, types
 from ..._compat import ShapedArray
 from ...errors import GpuArchDetectionError, KernelArgumentError, KernelCompilationError
 from ...ffi.devices import cuda_capabilities
-from ...ffi.launch import Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
+from ...ffi.launch import Assembly, Configuration, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
 from ...ffi.launch.code import read
 from ...toolchain.architectures import least_architecture
 from . import mlir
@@ -31,6 +32,7 @@ __all__ = ["KERNEL", "function_target", "kernel_target"]
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _HEAD = re.compile(r"\.entry\s+[\w$]+\s*\([^)]*\)")
 _MANGLED = re.compile(r"\b(?:_ZN[\w$]+|static_shared_memory_\d+)")
+_CONTRACTED = re.compile(r"(?<![\w.])(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.f(?:16x2|16|32|64))\b")
 _PASSED_ON = ("debug", "lineinfo", "fastmath", "opt", "launch_bounds")
 _codes: weakref.WeakKeyDictionary[CUDADispatcher, dict[Any, Code]] = weakref.WeakKeyDictionary()
 _lock = threading.RLock()
@@ -118,9 +120,14 @@ def _with_most_registers(where: str, ptx: str | bytes, most: Any) -> str:
 
 
 def _code(ptx: str, limits: Limits) -> Code:
-    """Replace Numba's names, which contain a counter, by names that are the same in every process."""
+    """Replace Numba's names, which contain a counter, by names that are the same in every process.
+
+    The compiler has merged products and sums where that is allowed; a driver must not merge others, because a kernel
+    has the same bits with each driver, and within a loop.
+    """
     names: dict[str, str] = {}
     stable = _MANGLED.sub(lambda match: names.setdefault(match[0], f"be_{len(names)}"), ptx)
+    stable = _CONTRACTED.sub(r"\1.rn\2", stable)
     found = _ENTRY.search(stable)
     assert found is not None, "a kernel has an entry point"
     return Code(stable.encode() + b"\0", found[1], limits)
@@ -172,7 +179,13 @@ def kernel_target(
 ) -> PlanTarget:
     """Return the target that launches a kernel."""
     again = functools.partial(_plan, where, kernel, configuration, frozenset(out for _, out in aliases))
-    return PlanTarget(again(operands, outs), again)
+    names = tuple(inspect.signature(kernel.py_func).parameters)
+    return PlanTarget(again(operands, outs), again, source=Assembly(_said_of(kernel), names))
+
+
+def _said_of(kernel: CUDADispatcher) -> str:
+    """Return what the docstring of a kernel says, as one line."""
+    return " ".join((kernel.py_func.__doc__ or "").split())
 
 
 def function_target(
@@ -186,7 +199,8 @@ def function_target(
         return callback_target(where, func, str(reason)), ()
     again = functools.partial(_plan_again, where, func, len(recording.temporaries))
     hidden = tuple(ShapedArray(x.shape, x.dtype) for x in recording.temporaries)
-    return PlanTarget(plan, again), hidden
+    said = [_said_of(record.kernel) for record in recording.launches]
+    return PlanTarget(plan, again, source=Assembly(" ".join(said))), hidden
 
 
 def _plan(

@@ -12,7 +12,9 @@ from ...scalar.form import Form, Name
 from ..lanes import form_of_nodes
 from ..named import Named
 from ..values import HALVES, Array, Call, Node, Plan, Texts, UnfitError, View, held, reads_own
-from .kernels import MOST_SHARED, WARP, KernelText
+from .assembly import AssemblyText
+from .blocks import WARP
+from .kernels import MOST_SHARED, KernelText
 from .nests import KEPT, OWN, each, each_kept, each_read_first, index_of
 from .numbers import STORED, computed, nbytes
 from .phases import Item, Phase, owned, shared
@@ -48,7 +50,7 @@ class Common:
 
     memory: Memory
     forms: list[Form] = field(default_factory=list)
-    kernels: dict[KernelText, str] = field(default_factory=dict)
+    kernels: dict[KernelText | AssemblyText, str] = field(default_factory=dict)
     widest: int = 0  # threads that have something to do
     elements: int = 0  # that a step computes, or reads in calls
     scratches: int = 0
@@ -93,7 +95,7 @@ class Stages(Named[Item]):
 
     # ---- what calls need
 
-    def kernel(self, kernel: KernelText) -> str:
+    def kernel(self, kernel: KernelText | AssemblyText) -> str:
         """Return the namespace of the kernel of an operator."""
         self.spread(WARP * kernel.warps // _LESS)
         common = self.common

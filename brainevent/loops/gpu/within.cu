@@ -4,6 +4,7 @@
 // warp in each of its blocks, of X * Y * Z threads.
 
 struct Extents { unsigned x, y, z; };
+struct alignas(16) Sixteen { unsigned char bytes[16]; };  // of memory that threads of a block share
 struct Address {  // of an array, as a pointer to whatever a kernel takes
     const void* at;
     template <class T> LOOP_MEMBER operator T*() const { return (T*)at; }
