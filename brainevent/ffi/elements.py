@@ -6,9 +6,9 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from .frame import OFFSETS
+from .machine_code import address_of
 
 __all__ = ["HEAD", "MAX_BUFFERS", "OTHER_ARRAYS", "OWN", "compile_handler"]
 
@@ -36,16 +36,12 @@ _WORDS = ("HANDLER", "REPORT", "HAS_STREAM", "N_BUFFERS")
 _STREAM_ARGS = 32  # XLA_FFI_Stream_Get_Args, with the stream as its last word
 OWN = _STREAM_ARGS + 8 * MAX_BUFFERS  # where a handler's own memory begins; a multiple of 16
 
-_engines: list[Any] = []  # compiled code lives as long as the process
-
 
 def compile_handler(source: Path, words: Mapping[str, int], memory: int) -> int:
     """Return the address of `run(frame, plan)`, which calls `run_element(frame, plan, memory)` of a text for LLVM.
 
     `words` are the text's own numbers, and `memory` are the bytes of its memory with those before `OWN`.
     """
-    import llvmlite.binding as llvm
-
     numbers = {
         **{name: OFFSETS[field] for name, field in _FRAME.items()},
         **{name: 8 * word for word, name in enumerate(_WORDS)},
@@ -56,14 +52,5 @@ def compile_handler(source: Path, words: Mapping[str, int], memory: int) -> int:
         "MEMORY": memory,
         **words,
     }
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     text = string.Template(_SOURCE.read_text() + source.read_text()).substitute(numbers)
-    module = llvm.parse_assembly(text)
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    passes.getModulePassManager().run(module, passes)
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    return int(engine.get_function_address("run"))
+    return address_of("run", f"{source.parent.name}_{source.stem}", text)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from .configuration import Configuration, Extents
-from .plan import Launch, LaunchPlan, Limits, Slot, check_limits
+from .configuration import Configuration, Extents, on_three_axes
+from .plan import Assembly, Launch, LaunchPlan, Limits, Slot, check_limits
 from .target import PlanTarget, load, loaded
 
 __all__ = [
+    "Assembly",
     "Configuration",
     "Extents",
     "Launch",
@@ -18,4 +19,5 @@ __all__ = [
     "check_limits",
     "load",
     "loaded",
+    "on_three_axes",
 ]

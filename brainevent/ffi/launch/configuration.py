@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-__all__ = ["Configuration", "Extents"]
+__all__ = ["Configuration", "Extents", "on_three_axes"]
 
 Dim3 = tuple[int, int, int]
 _BLOCKS = {2: (16, 16), 3: (8, 8, 4)}  # threads along each axis, for launch_dims of two and three axes
@@ -56,7 +56,12 @@ class Configuration:
         if grid is None or block is None:
             given, missing = ("block", "grid") if grid is None else ("grid", "block")
             raise ValueError(f"{where}: {given} is given without {missing}; pass both, or launch_dims alone")
-        return cls(_three(_axes(where, "grid", grid)), _three(_axes(where, "block", block)), shared)
+        return cls(on_three_axes(where, "grid", grid), on_three_axes(where, "block", block), shared)
+
+
+def on_three_axes(where: str, what: str, value: int | Sequence[int]) -> Dim3:
+    """Return one to three extents that a user gives as three, or raise."""
+    return _three(_axes(where, what, value))
 
 
 def _axes(where: str, what: str, value: int | Sequence[int]) -> tuple[int, ...]:

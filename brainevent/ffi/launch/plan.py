@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import KernelArgumentError
 from ..elements import MAX_BUFFERS
 
-__all__ = ["Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
+__all__ = ["Assembly", "Launch", "LaunchPlan", "Limits", "Slot", "check_limits"]
 
 Dim3 = tuple[int, int, int]
 
@@ -54,6 +54,17 @@ class Launch:
         how = ", together" if self.together else ""
         how += f", clusters of {self.cluster}" if any(self.cluster) else ""
         return f"{self.title}<<<{self.grid}, {self.block}, {self.shared}{how}>>>"
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What is said of a kernel in PTX that rounds as it is written, and so can be part of another kernel.
+
+    `said` has sentences of its author, and `names` those of its arrays, in the order of buffers.
+    """
+
+    said: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class PlanTarget:
     plan: LaunchPlan
     again: Callable[[Sequence[Any], Sequence[Any]], LaunchPlan] = field(compare=False, repr=False)
     platform: str = "cuda"
-    # What its kernel was compiled from, if that is known.
+    # What its kernel was compiled from, or what is said of it, if that is known.
     source: Any = field(default=None, compare=False, repr=False, kw_only=True)
 
     @property

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._compat import Tracer
+from ..._compat import Tracer, directly
 from ...errors import NetworkError
 from ..plan.pending import NO_SUM, beyond, fit, in_place_of, largest_load, room_by_row
 from ..plan.plan import Plan
@@ -51,20 +53,22 @@ class Doubts:
     weights: Sequence[str]
     sums: Sequence[Receptor]
 
+    @directly
     def fine(self, state: NetworkState, weights: Mapping[str, Array]) -> Array | None:
         """Say whether weights are finite, also in quanta, and sums of a state not too large; None if that is known."""
         quanta = {p.name: self.plan.population(p.target).quanta[p.receptor] for p in self.plan.projections}
-        fine = [jnp.isfinite(weights[name] / quanta.get(name, 1)).all() for name in self.weights]
+        numbers = ((jax.lax.stop_gradient(weights[name]), quanta.get(name, 1)) for name in self.weights)
+        fine = [jnp.isfinite(x / quantum).all() for x, quantum in numbers]
         fine += [fit(state.arriving[place[0]][place[1]], _room(self.plan, place)) for place in self.sums]
-        return jnp.array(fine).all() if fine else None
+        return functools.reduce(jnp.logical_and, fine) if fine else None
 
 
 def resolved(fine: Array | None, after: NetworkState, filled: Any) -> Any:
     """Return a state and records: unless they are fine, floats are NaN, and sums that are integers `NO_SUM`."""
     if fine is None:
         return after, filled
-    replaced, filled = in_place_of(fine, (after, filled))
-    return replace(replaced, arriving=in_place_of(fine, after.arriving, NO_SUM)), filled
+    others, filled = in_place_of(fine, (replace(after, arriving={}), filled))
+    return replace(others, arriving=in_place_of(fine, after.arriving, NO_SUM)), filled
 
 
 def doubts(plan: Plan, given: Mapping[str, Array], state: NetworkState, floats: Container[Receptor]) -> Doubts:

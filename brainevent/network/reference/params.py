@@ -157,7 +157,7 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             if given.shape not in ((), (1,), (p.entries,)):
                 shapes = f"(), (1,), {shapes_of_weights(plan, p, given.shape)}"
                 raise ShapeError(f"simulate: {where} has shape {given.shape}; pass {shapes}")
-            found[p.name] = jnp.atleast_1d(given)
+            found[p.name] = given if given.ndim else given.reshape(1)
     return found
 
 
@@ -173,18 +173,29 @@ def check_names(plan: Plan, params: Params) -> None:
         for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
             check_plain(f"params[{p.name!r}][{key!r}]", value)
+            _check_step(f"params[{p.name!r}][{key!r}]", key, value, p.params[key])
     for one in plan.plastic:
         own = params.get(one.name, {})
-        check_mapping(f"params[{one.name!r}]", own)
+        check_mapping(f"params[{one.name!r}]", own, ", such as {'weights': ...}")
         for key, value in own.items():
             check_name(f"params[{one.name!r}]", key, ["weights", *one.rules.params])
             check_plain(f"params[{one.name!r}][{key!r}]", value)
+            if key != "weights":
+                _check_step(f"params[{one.name!r}][{key!r}]", key, value, one.rules.params[key])
 
 
-def check_mapping(where: str, given: Any) -> None:
+def _check_step(where: str, key: str, value: Any, step: Array) -> None:
+    """Raise for another time step than that of the network, where it is known."""
+    if key == "dt" and not isinstance(value, Tracer) and np.any(np.asarray(value, step.dtype) != step):
+        raise NetworkError(
+            f"simulate: {where} is the time step of the network, {step:g} ms; build a network with another dt"
+        )
+
+
+def check_mapping(where: str, given: Any, hint: str = "") -> None:
     """Raise if what is given by name is not."""
     if not isinstance(given, Mapping):
-        raise NetworkError(f"simulate: {where} is {type(given).__name__}; pass values by name: a dictionary")
+        raise NetworkError(f"simulate: {where} is {type(given).__name__}; pass values by name: a dictionary{hint}")
 
 
 def check_name(where: str, name: str, names: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from ..description.populations import whole_name
 from ..plan.numbers import as_numbers, check_fit
 from ..plan.plan import Plan
 from ..state import GROUPS, NetworkState, like_state
-from ..surrogate import SpikeTimes, Surrogate
+from ..surrogate import SpikeTimes, Surrogate, arctan, fast_sigmoid, spike_times, triangle
 from .carried import operands_of
 from .delivery import deliveries
 from .outputs import Outputs
@@ -144,6 +144,8 @@ def check_surrogate(where: str, surrogate: Any) -> None:
             f"{where}: surrogate is {surrogate!r}; pass a function of the margin, such as fast_sigmoid(25), or None"
         )
     name = getattr(surrogate, "__name__", repr(surrogate))
+    if surrogate in (arctan, fast_sigmoid, spike_times, triangle):
+        raise NetworkError(f"{where}: surrogate {name} makes one; call it: surrogate={name}()")
     try:
         slope = jax.eval_shape(lambda margin: jnp.asarray(surrogate(margin)), jax.ShapeDtypeStruct((), np.float32))
     except (TypeError, ValueError) as error:  # errors of tracing are of these kinds

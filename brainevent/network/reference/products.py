@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
+from ..._compat import directly
 from ...event.functions.csr import binary_csrmm, binary_csrmm_indexed, binary_csrmv, csrmm, csrmv
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import ProjectionPlan
@@ -61,6 +62,11 @@ Operand = tuple[Array] | Numbers  # weights that are given, laid out for product
 
 def added(sums: Iterable[Sums]) -> Sums:
     """Return the sum of several."""
+    return _added([*sums])
+
+
+@directly
+def _added(sums: Iterable[Sums]) -> Sums:
     whole, floats = None, None
     for one in sums:
         whole = one.whole if whole is None else whole if one.whole is None else whole + one.whole

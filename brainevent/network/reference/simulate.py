@@ -30,7 +30,7 @@ from .kept import kept_program
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
-from .params import check_names, given_weights, neuron_params, plastic_params, with_initial_weights
+from .params import check_mapping, check_names, given_weights, neuron_params, plastic_params, with_initial_weights
 from .parted import records_of, whole_populations
 from .passes import Between, Fixed, Passes, fixed_of, passes
 from .plastic import plastic_program, run_steps
@@ -165,6 +165,8 @@ def simulate(
     check_surrogate("simulate", surrogate)
     every = None if checkpoint_every is None else min(checked_count("checkpoint_every", checkpoint_every), steps)
     keys = None if keys is None else named_keys(keys)
+    if inputs is not None:
+        check_mapping("inputs", inputs)
     exact = exact_integers(sim, state, params, inputs)
     params, inputs, record, of_parts = whole_populations(sim, params, steps, inputs, record)
     if of_parts:

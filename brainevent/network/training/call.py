@@ -24,6 +24,7 @@ from ..._compat import (
     ShapedArray,
     Zero,
     abstract_result,
+    directly,
     is_undefined_primal,
     mlir,
     new_primitive,
@@ -118,7 +119,9 @@ class _Call:
         return [ShapedArray((*samples, *shape), np.dtype(dtype)) for shape, dtype in shapes.values()]
 
     def run(self, run: Callable[..., dict[str, Array]], arrays: Sequence[Array], shapes: Shapes) -> list[Array]:
-        """Run native code."""
+        """Run native code, which has at least one sample."""
+        if self.size == 0:
+            return [jnp.zeros(one.shape, one.dtype) for one in self.results(shapes)]
         given = {k: x if k in self.batched else x[None] for k, x in zip(self.labels, arrays, strict=True)}
         if not self.engine.shares:
             given = {k: x if len(x) == 1 else self.of_each(x) for k, x in given.items()}
@@ -127,7 +130,7 @@ class _Call:
 
     def of_each(self, x: Array) -> Array:
         """Return an array with an axis of rows as one of all samples."""
-        return x if len(x) == self.size else jnp.repeat(x, (self.size or 1) // len(x), axis=0)
+        return x if len(x) == self.size else jnp.repeat(x, (1 if self.size is None else self.size) // len(x), axis=0)
 
     def with_labels(self, labels: Collection[str], batched: Collection[str], cells: Cells | None = None) -> _Call:
         """Return a call with other arrays."""
@@ -171,13 +174,19 @@ def _batch(primitive: Primitive, operands: Sequence[Array], axes: Sequence[Any],
         if axis is None and label not in call.batched:
             arrays.append(x)
             continue
-        mapped = jnp.broadcast_to(x, (outer, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
+        mapped = _outermost(x, axis, outer)
         arrays.append(mapped.reshape(outer * mapped.shape[1], *mapped.shape[2:]) if label in call.batched else mapped)
         batched.add(label)
     size = outer if call.size is None else outer * call.size
     results = primitive.bind(*arrays, call=replace(call, size=size, batched=frozenset(batched)))
     samples = (outer,) if call.size is None else (outer, call.size)
     return [x.reshape(*samples, *x.shape[1:]) for x in results], [0] * len(results)
+
+
+@directly
+def _outermost(x: Array, axis: int | None, size: int) -> Array:
+    """Return an array whose first axis is one that is mapped, of a size, or has copies of what is not mapped."""
+    return jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
 
 
 # ---- derivatives

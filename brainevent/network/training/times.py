@@ -16,6 +16,7 @@ from ..._compat import (
     ShapedArray,
     Zero,
     abstract_result,
+    directly,
     is_undefined_primal,
     mlir,
     new_primitive,
@@ -44,7 +45,9 @@ def times(spikes: Array, matrix: Array, delay: int = 0) -> Array:
     GPUs multiply with fewer digits unless `jax_default_matmul_precision` asks for more.
     """
     exact = all_digits()
-    return _times.bind(spikes[None, None], matrix[None], delay=delay, exact=exact)[0][0, 0]
+    alone = jax.lax.expand_dims(spikes, (0, 1)), jax.lax.expand_dims(matrix, (0,))
+    (found,) = _times.bind(*alone, delay=delay, exact=exact)
+    return jax.lax.squeeze(found, (0, 1))
 
 
 def earlier(spikes: Array, delay: int) -> Array:
@@ -117,15 +120,19 @@ def _batch(
     (spikes, other), (of_spikes, of_other) = operands, axes
     size = next(x.shape[axis] for x, axis in zip(operands, axes, strict=True) if axis is not None)
     if shared and of_other is None:
-        moved = jnp.moveaxis(spikes, of_spikes, 1)
-        (found,) = primitive.bind(moved.reshape(len(moved), -1, *moved.shape[3:]), other, **settings)
-        return [found.reshape(*moved.shape[:3], *found.shape[2:])], [1]
+        networks, samples, *rows = (n for axis, n in enumerate(spikes.shape) if axis != of_spikes)
+        first = of_spikes == 0 and networks == 1  # nothing moves
+        moved = spikes if first else directly(jnp.moveaxis)(spikes, of_spikes, 1)
+        (found,) = primitive.bind(moved.reshape(networks, size * samples, *rows), other, **settings)
+        if first:
+            return [found.reshape(size, networks, samples, *found.shape[2:])], [0]
+        return [found.reshape(networks, size, samples, *found.shape[2:])], [1]
     each = [
         jnp.broadcast_to(x, (size, *x.shape)) if axis is None else jnp.moveaxis(x, axis, 0)
         for x, axis in zip(operands, axes, strict=True)
     ]
-    (found,) = primitive.bind(*(x.reshape(-1, *x.shape[2:]) for x in each), **settings)
-    return [found.reshape(size, -1, *found.shape[1:])], [0]
+    (found,) = primitive.bind(*(x.reshape(size * x.shape[1], *x.shape[2:]) for x in each), **settings)
+    return [found.reshape(size, each[0].shape[1], *found.shape[1:])], [0]
 
 
 primitive_jvps[_times] = functools.partial(_jvp, _times, plain_times)

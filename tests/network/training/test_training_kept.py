@@ -9,14 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from jax.dtypes import float0
 from programs import run_program
 
 import brainevent as be
-from brainevent._compat import tracing_settings
+from brainevent._compat import closed_jaxpr, jaxprs_of, tracing_settings
 from brainevent.backends.nvrtc import compiler
 from brainevent.network.plan.connections import in_one_part
 from brainevent.network.plan.pending import largest_load
-from brainevent.network.reference.quanta import loads_of
+from brainevent.network.reference.products import products
+from brainevent.network.reference.quanta import dtypes_of_sums, loads_of
 from brainevent.network.surrogate import fast_sigmoid, triangle
 from brainevent.network.training import adjoints
 from brainevent.network.training.cpu import engine as on_cpu
@@ -355,3 +358,63 @@ def test_code_for_another_card_or_compiler_has_a_key_of_its_own(monkeypatch):
     assert len({*keys}) == len(keys) == 12
     Gpu(("9.0",)).code("one", "forward")  # another object, as in a program for the same card
     assert len(keys) == 12
+
+
+# ---- what programs are made of
+
+
+def _jits(jaxpr):
+    """Yield the names of functions within a program that `jax.jit` traced on their own."""
+    for eqn in jaxpr.eqns:
+        inner = list(jaxprs_of(eqn))
+        if "jit" in eqn.primitive.name:
+            yield eqn.params["name"]
+        for one in inner:
+            yield from _jits(closed_jaxpr(one).jaxpr)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_programs_of_training_hold_no_function_of_jax_numpy_that_is_traced_on_its_own(samples):
+    """Each one takes some ten times as long to trace as what it does."""
+    sim = network(with_gain(1.0))
+    name = "cells->cells.syn"
+
+    def last(weights, xs):
+        run = lambda x: be.simulate(sim, sim.state, {name: weights}, STEPS, {"cells.syn": x}, ["cells.spikes"])
+        return jax.vmap(run)(xs)
+
+    def both(weights, xs, cotangents):
+        found, back = jax.vjp(last, weights, xs)
+        return found, back(cotangents)
+
+    given = jnp.asarray(sim.params[name]), inputs(samples=samples)
+    found = jax.eval_shape(last, *given)
+    cotangents = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype if x.dtype == np.float32 else float0), found)
+    assert list(_jits(jax.make_jaxpr(functools.partial(both, cotangents=cotangents))(*given).jaxpr)) == []
+
+
+FULL = np.ones((3, 4), np.float32)
+MATRICES = {
+    "full": (FULL, True),
+    "with a zero": (FULL - np.eye(3, 4, dtype=np.float32), False),
+    "listed in order": (sp.csr_matrix(FULL), True),
+    "as many, and one of them twice": (
+        sp.coo_matrix((np.ones(12), ([0, *np.repeat(range(3), 4)[:-1]], [0, *np.tile(range(4), 3)[:-1]])), (3, 4)),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", ["jax", "numba"])
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_full_matrices_are_known_without_their_synapses(matrix, backend):
+    given, full = MATRICES[matrix]
+    a, b = (
+        be.Population(name, n, with_gain(1.0), state={"v": 0.0}, params={"keep": 0.9})
+        for name, n in (("a", 3), ("b", 4))
+    )
+    sim = be.Network([a, b], [be.Projection(a, b, given, into="syn")], dt=1.0).build(seed=0, backend=backend)
+    plan = in_one_part(sim.engine.plan)
+    assert plan.facts.get(("all to all", "a->b.syn", 1), False) == full
+    (one,) = products(plan, ["a->b.syn"], dtypes_of_sums(plan))
+    assert one.all_to_all == full == one._all_to_all() if one.about.entries == 12 else not one.all_to_all

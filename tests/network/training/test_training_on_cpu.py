@@ -177,6 +177,23 @@ def test_nested_maps_are_one_batch(sim):
     close(own, jax.jit(grad_of)(factors[1], inputs[1, 2]))
 
 
+@pytest.mark.parametrize("each", [False, True])
+def test_a_batch_without_samples(sim, each):
+    """Weights are shared, or of each sample."""
+    loss, inputs = loss_of(sim), given(sim, 0)
+    axis = 0 if each else None
+    params = jax.tree.map(lambda x: jnp.zeros((0, *x.shape), x.dtype), weighted(sim)) if each else weighted(sim)
+
+    def total(params):
+        values, out = jax.vmap(lambda own, one: loss(own, sim.state, one), (axis, 0))(params, inputs)
+        return values.sum(), out
+
+    found, out = jax.jit(jax.grad(total, has_aux=True))(params)
+    assert out["a.spikes"].shape == (0, STEPS, 19)
+    assert jax.tree.map(jnp.shape, found) == jax.tree.map(jnp.shape, params)
+    assert not any(np.any(x) for x in jax.tree.leaves(found))
+
+
 def test_a_sample_has_the_same_bits_alone(sim):
     params, inputs = weighted(sim), jnp.asarray(given(sim, 6)["a.syn"])
     cotangent = jnp.asarray(np.random.default_rng(5).normal(0, 1, (STEPS, 19)), F)

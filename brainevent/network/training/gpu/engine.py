@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._compat import directly
 from ....scalar.adjoint import Adjoint
 from ....scalar.form import Form, Name
 from ...reference.products import Product
@@ -124,9 +125,7 @@ class GpuKernels:
         """Return the spikes of a population, from the bits that are stored: a program need not keep them as floats."""
         cell = cells.cells[place]
         bits = results[f"r{place}_{len(self._layer(cells, cell, [False] * len(cell.params), fed=()).kept)}"]
-        every = (bits[..., None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
-        spikes = every.reshape(*bits.shape[:-1], -1)[..., : cell.size].astype(np.float32)
-        return spikes if fine is None else jnp.where(fine[..., None], spikes, np.nan)
+        return _of_bits(bits, cell.size, fine)
 
     def _forward(self, cells: Cells, steps: int, size: int, given: Arrays) -> dict[str, Array]:
         each, made, inputs = _each(size, given), list[Layer](), list[Given]()
@@ -247,6 +246,14 @@ def _side_by_side(run: Run, size: int, given: Arrays) -> dict[str, Array]:
     return dict(jax.lax.map(one, own))
 
 
+@directly
+def _of_bits(words: Array, count: int, fine: Array | None) -> Array:
+    """Return a number of bits of words as floats: 0 and 1, or NaN where they are not `fine` (..., 1)."""
+    every = (words[..., None] >> np.arange(32, dtype=np.uint32)) & np.uint32(1)
+    bits = every.reshape(*words.shape[:-1], -1)[..., :count].astype(np.float32)
+    return bits if fine is None else jnp.where(fine[..., None], bits, np.nan)
+
+
 def _each(size: int, given: Arrays) -> Callable[[str], Array]:
     """Return a function that returns an array with a row for each sample."""
 
@@ -316,8 +323,8 @@ def _delays(cells: Cells) -> str:
 
 def _params(cell: Cell, given: Arrays) -> list[Array]:
     """Return parameters: those that all neurons share have no axis."""
-    found = [given[f"q{cell.place}_{key}"][0] for key in cell.params]
-    return [x if x.size > 1 else x.reshape(()) for x in found]
+    found = [given[f"q{cell.place}_{key}"] for key in cell.params]
+    return [x[0] if x.shape[-1] > 1 else x.reshape(()) for x in found]
 
 
 def _own(cell: Cell, given: Arrays) -> tuple[bool, ...]:

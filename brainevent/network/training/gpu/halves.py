@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._compat import directly
 from ....backends.nvrtc.kernel import cuda_kernel
 from ..times import earlier, lower_on, plain_outer, plain_times, times
 from .weights import power_of_two
@@ -39,6 +40,8 @@ extern "C" __global__ void rescale(const float* given, const float* unit, float*
 
 def _padded(x: Array, axis: int) -> Array:
     """Return an array whose rows of 16 bits begin where many bytes are read at once."""
+    if x.shape[axis] % _ALIGNED == 0:
+        return x
     widths = [(0, 0)] * x.ndim
     widths[axis] = (0, -x.shape[axis] % _ALIGNED)
     return jnp.pad(x, widths)
@@ -63,6 +66,7 @@ def multiplied(spikes: Array, matrix: Array, delay: int) -> tuple[Array, Array]:
     return jnp.einsum("gbti,gij->gbtj", sent, halves, preferred_element_type=np.float32), unit
 
 
+@directly
 def _times(spikes: Array, matrix: Array, *, delay: int, exact: bool) -> Array:
     if exact:
         return plain_times(spikes, matrix, delay=delay, exact=exact)
@@ -82,9 +86,10 @@ def _alone(halves: Array, sources: int, delay: int) -> tuple[Array, Array]:
     """
     number = np.int32((sources * 2**10 + delay) % 2**31)
     halves, same = jax.lax.optimization_barrier((halves, number))
-    return halves, jnp.where(same == number, 1.0, 0.0)
+    return halves, jnp.where(same == number, np.float32(1), np.float32(0))
 
 
+@directly
 def _outer(spikes: Array, arrived: Array, *, delay: int, exact: bool) -> Array:
     if exact:
         return plain_outer(spikes, arrived, delay=delay, exact=exact)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...._compat import directly
 from .calls import Kernels, as_words, of_words
 from .device import Device
 from .layer import Layer, Layers
-from .weights import backward_weights, forward_weights, in_quanta, power_of_two
+from .weights import backward_weights, forward_weights, in_quanta, largest, power_of_two
 
 __all__ = ["Given", "Outputs", "Saved", "Weights", "backward", "forward"]
 
@@ -77,6 +79,7 @@ class Saved:
     random: Array | None
 
 
+@directly
 def forward(
     layers: Layers, device: Device, given: Sequence[Given], weights: Weights
 ) -> tuple[list[Outputs], list[Saved]]:
@@ -108,6 +111,7 @@ def forward(
     return outputs, saved
 
 
+@directly
 def backward(
     layers: Layers,
     device: Device,
@@ -130,7 +134,7 @@ def backward(
         }
     scales = [jnp.ones(3, np.float32)] * len(saved)
     if layers.has_product:
-        scale = _ROOM / power_of_two(jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in [*outer, jnp.float32(0)]])))
+        scale = _ROOM / power_of_two(largest(outer or [jnp.float32(0)]))
         whole, quanta = in_quanta(layers, weights.matrices, weights.quanta)
         of_weights, of_sums = _scales(layers, [x * q for x, q in zip(whole, quanta, strict=True)])
         each = [1 / of_sums[link.target][layers.sum_of(link)] / of_weights for link in layers.links]
@@ -160,15 +164,15 @@ def _scales(layers: Layers, weights: Sequence[Array]) -> tuple[Array, list[Array
     """Return a power of two above all weights, and by which those of each sum have to be divided to be close to it."""
     places = [(link.target, link.into) for link in layers.links]
     of = {
-        place: jnp.max(
-            jnp.stack([jnp.max(jnp.abs(x)) for x, other in zip(weights, places, strict=True) if other == place])
-        )
-        for place in places
+        place: largest([x for x, other in zip(weights, places, strict=True) if other == place])
+        for place in dict.fromkeys(places)
     }
-    most = jnp.max(jnp.stack(list(of.values())))
-    largest = power_of_two(most)
-    each = {place: power_of_two(jnp.where(x == 0, most, x)) / largest for place, x in of.items()}
-    return largest, _of_sums(layers, [each[place] for place in places])
+    most = functools.reduce(jnp.maximum, of.values())
+    above = power_of_two(most)
+    if len(of) == 1:  # not even 1 if it is NaN
+        return above, _of_sums(layers, [above / above] * len(places))
+    each = {place: power_of_two(jnp.where(x == 0, most, x)) / above for place, x in of.items()}
+    return above, _of_sums(layers, [each[place] for place in places])
 
 
 def _from_outside(place: int, layer: Layer, cotangents: Outputs) -> Operands:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,16 @@ import numpy as np
 from .layer import Layers, Piece
 from .shape import Shape
 
-__all__ = ["backward_weights", "bits_of", "forward_weights", "in_quanta", "largest_of", "power_of_two", "quantum_of"]
+__all__ = [
+    "backward_weights",
+    "bits_of",
+    "forward_weights",
+    "in_quanta",
+    "largest",
+    "largest_of",
+    "power_of_two",
+    "quantum_of",
+]
 
 Array = Any
 
@@ -35,19 +45,24 @@ def largest_of(planes: int) -> int:
     return 2**_BITS - 1 if planes == 2 else (2**_BITS - 1 << _LOWEST) + 2 ** (_LOWEST - 1) - 1
 
 
-@jax.jit  # so that it is traced once for all numbers of a shape
 def power_of_two(x: Array) -> Array:
     """Return the power of two above a float32 that is not negative: NaN for NaN and infinity, 1 for 0."""
     bits = jax.lax.bitcast_convert_type(jnp.maximum(x, np.float32(_SMALLEST)), np.int32)
     above = jax.lax.bitcast_convert_type((bits & _EXPONENT) + _ONE_MORE, np.float32)
-    return jnp.where(x > 0, jnp.where(x < np.inf, above, np.float32(np.nan)), jnp.where(x == 0, np.float32(1), x))
+    # That above NaN and infinity is -0.
+    return jnp.where(x == 0, np.float32(1), jnp.where(above > 0, above, np.float32(np.nan)))
+
+
+def largest(arrays: Sequence[Array]) -> Array:
+    """Return the largest magnitude in some arrays, NaN if there is one."""
+    return functools.reduce(jnp.maximum, [jnp.max(jnp.abs(x)) for x in arrays])
 
 
 def quantum_of(*weights: Array, planes: int = 2) -> Array:
     """Return the smallest power of two of which planes have all weights: float32, NaN if any weight is not finite."""
-    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(x)) for x in weights]))
-    quantum = power_of_two(largest) * 2.0 ** -bits_of(planes)
-    return jnp.where(jnp.round(largest / quantum) <= largest_of(planes), quantum, 2 * quantum)
+    most = largest(weights)
+    quantum = power_of_two(most) * 2.0 ** -bits_of(planes)
+    return jnp.where(jnp.round(most / quantum) <= largest_of(planes), quantum, 2 * quantum)
 
 
 def in_quanta(
@@ -82,8 +97,13 @@ def _piece(layers: Layers, shape: Shape, piece: Piece, matrices: Sequence[Array]
             for link, matrix in zip(layers.links, matrices, strict=True)
             if ((link.source, link.target), layers.sum_of(link), link.delay) == (ends, piece.sum, piece.delay)
         )
-        matrix = next(which, jnp.zeros(size, dtype))
-        found.append(jnp.pad(matrix, [(0, most - n) for most, n in zip(size, matrix.shape, strict=True)]))
+        matrix = next(which, None)
+        if matrix is None:
+            found.append(jnp.zeros(size, dtype))
+        elif matrix.shape == size:
+            found.append(matrix)
+        else:
+            found.append(jnp.pad(matrix, [(0, most - n) for most, n in zip(size, matrix.shape, strict=True)]))
     return jnp.concatenate(found, int(forward))
 
 
