@@ -9,7 +9,9 @@ import dis
 import hashlib
 import importlib
 import importlib.util
+import itertools
 import os
+import re
 import struct
 import sys
 import sysconfig
@@ -31,7 +33,9 @@ __all__ = [
     "importing_nothing",
     "is_found",
     "is_library",
+    "is_passed_on",
     "names_in",
+    "reads_computed_names",
 ]
 
 PLAIN = {bool: b"bool ", int: b"int ", str: b"str ", bytes: b"bytes ", type(None): b"NoneType "}  # written by repr
@@ -159,3 +163,45 @@ def names_in(code: types.CodeType) -> list[str]:
         if isinstance(constant, types.CodeType):
             names += names_in(constant)
     return list(dict.fromkeys(names))
+
+
+def is_passed_on(code: types.CodeType, name: str) -> bool:
+    """Return whether code, or code within it, does more with a name than read attributes that it names."""
+    for each in codes(code):
+        for step, then in itertools.pairwise(_steps(each)):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # from Python 3.13 on, of two
+            if _kind(step) == "L" and name in names and then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                return True
+    return False
+
+
+_BY_STRINGS = {"attrgetter", "methodcaller", "vars"}  # functions that read attributes
+_BY_CONSTANT = re.compile("N?[CL]A*C([CL]A*)?F")  # after `getattr`: an object, a constant, perhaps a default
+
+
+def reads_computed_names(code: types.CodeType) -> bool:
+    """Return whether code, or code within it, reads attributes by strings that are not constants in it."""
+    for each in codes(code):
+        if not _BY_STRINGS.isdisjoint(each.co_names):
+            return True
+        if "getattr" in each.co_names:
+            steps = _steps(each)
+            kinds = "".join(map(_kind, steps))
+            places = (k for k, step in enumerate(steps, 1) if step.argval == "getattr")
+            if not all(_BY_CONSTANT.match(kinds, k) for k in places):
+                return True
+    return False
+
+
+def _steps(code: types.CodeType) -> list[dis.Instruction]:
+    return [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG", "PRECALL")]
+
+
+def _kind(step: dis.Instruction) -> str:
+    """Return a letter: Constant, Attribute, other Load, Null, Function call, or Z."""
+    name = step.opname
+    if name in ("LOAD_CONST", "PUSH_NULL", "CALL"):
+        return {"LOAD_CONST": "C", "PUSH_NULL": "N", "CALL": "F"}[name]
+    if name.startswith("LOAD"):
+        return "A" if name.endswith(("ATTR", "METHOD")) else "Z" if name == "LOAD_CLOSURE" else "L"
+    return "Z"

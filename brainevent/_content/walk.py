@@ -17,7 +17,19 @@ from typing import Any
 import numpy as np
 
 from .extensions import Taught, is_intrinsic
-from .named import KINDS, PLAIN, OpaqueError, bytes_of, digest_of, imported, is_found, is_library, names_in
+from .named import (
+    KINDS,
+    PLAIN,
+    OpaqueError,
+    bytes_of,
+    digest_of,
+    imported,
+    is_found,
+    is_library,
+    is_passed_on,
+    names_in,
+    reads_computed_names,
+)
 from .of_numba import class_parts, compiled_parts, dispatcher_parts, overload_parts, taught_parts, type_parts
 from .outside import reads_outside
 from .walking import Walking
@@ -67,6 +79,9 @@ class _Scope:
     modules: set[tuple[int, tuple[str, ...]]] = field(default_factory=set)
     attributes: set[tuple[int, str]] = field(default_factory=set)
     names: tuple[str, ...] = ()  # of the function that is being walked, and those around it
+    all_names: dict[str, None] = field(default_factory=dict)  # of all functions
+    passed_on: dict[int, types.ModuleType] = field(default_factory=dict)  # modules of users that any function may read
+    computes_names: str = ""  # a function that reads attributes by names that the code does not show
 
 
 class Walk(Walking):
@@ -86,6 +101,7 @@ class Walk(Walking):
     def all_parts(self, value: Any) -> Iterator[bytes]:
         """Yield a value's content, and that of Numba's extensions if it uses them, or raise `OpaqueError`."""
         yield from self.parts(value)
+        yield from self._passed_on()
         if self.known:
             yield self.taught() or b""
 
@@ -98,6 +114,15 @@ class Walk(Walking):
             self._taught = digest_of(parts) if parts else b""
             self.fleeting |= walk.fleeting
         return self._taught
+
+    def _passed_on(self) -> Iterator[bytes]:
+        """Yield what functions may read of modules that are passed to them, or held by something."""
+        scope, counts = self._scope, (0, 0)
+        while scope.passed_on and counts != (counts := (len(scope.all_names), len(scope.passed_on))):
+            for module in list(scope.passed_on.values()):
+                yield from self._module(module, tuple(scope.all_names))
+        if scope.computes_names and scope.modules:
+            raise OpaqueError(f"{scope.computes_names}, which may read a module")
 
     def apart(self, parts: Iterator[bytes]) -> bytes:
         """Return the digest of parts that are walked separately: it does not depend on the context."""
@@ -132,6 +157,7 @@ class Walk(Walking):
         elif isinstance(value, types.CodeType):
             yield from self._code(value)
         elif isinstance(value, types.ModuleType):
+            self._pass_on(value)
             yield from self._module(value, self._scope.names)
         else:
             yield from self._object(value)
@@ -244,19 +270,29 @@ class Walk(Walking):
         if hidden := _HIDING.intersection(names) - function.__globals__.keys():
             raise OpaqueError(f"a function that calls {min(hidden)}()")
         self._scope.names = tuple(dict.fromkeys((*around, *names)))
+        is_of_users = not is_library(str(function.__module__))
+        if is_of_users:
+            self._scope.all_names.update(dict.fromkeys(names))
+        if is_of_users and reads_computed_names(function.__code__):
+            self._scope.computes_names = f"function {function.__qualname__}, which reads attributes by computed names"
         yield from self.parts({name: x for name, x in vars(function).items() if name != "__wrapped__"})
-        for cell in function.__closure__ or ():
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
+                if is_passed_on(function.__code__, name):
+                    self._pass_on(cell.cell_contents)
                 yield from self._looked_up(cell.cell_contents, names)
             except ValueError:  # an empty cell
                 yield b"empty"
         for name in names:
             yield name.encode()
             if name in function.__globals__:
+                if is_passed_on(function.__code__, name):
+                    self._pass_on(function.__globals__[name])
                 yield from self._looked_up(function.__globals__[name], names)
             elif not isinstance(known := vars(builtins).get(name), (types.BuiltinFunctionType, type, type(None))):
                 yield from self._looked_up(known, names)
         for module in imported(function):
+            self._pass_on(module)
             yield b"imports"
             yield from self._module(module, names)
         yield from overload_parts(self, function, _taught)
@@ -271,6 +307,11 @@ class Walk(Walking):
 
     def _looked_up(self, value: Any, names: Iterable[str]) -> Iterator[bytes]:
         return self._module(value, names) if isinstance(value, types.ModuleType) else self.parts(value)
+
+    def _pass_on(self, value: Any) -> None:
+        """Note a module of users that functions may read which do not name it."""
+        if isinstance(value, types.ModuleType) and not is_library(value.__name__):
+            self._scope.passed_on[id(value)] = value
 
     def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[bytes]:
         """Walk the parts of a module that code with these names can read; a version identifies a library."""
@@ -288,6 +329,7 @@ class Walk(Walking):
             if (id(module), name) not in scope.attributes and hasattr(module, name):
                 yield name.encode()
                 value = getattr(module, name)
+                self._pass_on(value)
                 if not isinstance(value, types.ModuleType):  # what is read of a module depends on the names
                     scope.attributes.add((id(module), name))
                 yield from self._looked_up(value, names)

@@ -7,6 +7,7 @@ import enum
 import functools
 import json
 import math
+import operator
 import sys
 import types
 import typing
@@ -492,6 +493,39 @@ def by_tuple(value):
     return lambda: modules[0].VALUE
 
 
+def value_of(module):
+    return module.VALUE
+
+
+def by_argument(value):
+    module = reading(value)
+    return lambda: value_of(module)
+
+
+def by_partial(value):
+    return functools.partial(value_of, reading(value))
+
+
+def by_default(value):
+    return lambda module=reading(value): module.VALUE  # noqa: B008
+
+
+def by_other_name(value):
+    module = reading(value)
+
+    def reads():
+        other = module
+        return value_of(other)
+
+    return reads
+
+
+def by_module_within(value):
+    module = types.ModuleType("module_of_a_test_around")
+    module.within = reading(value)
+    return lambda: value_of(module.within)
+
+
 def by_function_attribute(value):
     def held():
         return held.value
@@ -540,6 +574,11 @@ def by_class_without_a_module(value):
         (with_options, "python", "numpy"),
         (by_getattr, 1, 2),
         (by_tuple, 1, 2),
+        (by_argument, 1, 2),
+        (by_partial, 1, 2),
+        (by_default, 1, 2),
+        (by_other_name, 1, 2),
+        (by_module_within, 1, 2),
         (by_function_attribute, 1, 2),
         (by_metaclass, 1, 2),
         (by_class_of_a_tuple, 1, 2),
@@ -560,6 +599,21 @@ def test_settings_of_numba_that_a_function_reads_count(monkeypatch):
 
 def test_a_function_that_hides_what_it_reads_is_opaque():
     assert content_of(lambda: globals()["A"]).opaque == "a function that calls globals()"
+
+
+def test_a_function_that_reads_a_module_by_computed_names_is_opaque():
+    module, names = reading(1), {"of": "VALUE"}
+    functions = (
+        lambda: getattr(module, names["of"]),
+        lambda: getattr(module, "VAL" + names["of"][3:], 0),
+        lambda: vars(module)[names["of"]],
+        lambda: operator.attrgetter("VALUE")(module),
+        lambda: next(map(getattr, [module], ["VALUE"])),
+    )
+    for function in functions:
+        assert "by computed names, which may read a module" in content_of(function).opaque
+    by_constants = (lambda: getattr(module, "VALUE", None), lambda: getattr(names, names["of"], 0))
+    assert [content_of(function).opaque for function in by_constants] == [None, None]
 
 
 def test_what_cannot_be_looked_at_is_opaque():
