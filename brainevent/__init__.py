@@ -48,6 +48,7 @@ from .errors import (
     UnsupportedArchError,
     UnsupportedOperationError,
 )
+from .ffi import machine_code as _machine_code
 from .ffi import portable as _portable
 from .ffi.targets import export_checks, list_registered_targets, register_ffi_target
 from .loops import hook as _loops
@@ -291,6 +292,7 @@ __all__ = [
 
 _load_when_asked("brainevent.event.library")
 _portable.install(_LOADERS)
+_machine_code.keep_in("brainevent.toolchain.cache")
 _loops.install()
 _MODULES = {**LAZY, **_WRAPPERS}
 

@@ -77,7 +77,8 @@ def hosts_of(
 def _check_options(given: Mapping[str, Any], name: str) -> None:
     if given and name != "cuda":
         raise NetworkError(
-            f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out"
+            f"build: {next(iter(given))} is an option of backend='cuda', but the backend is {name!r}; leave it out, or "
+            "pass backend='cuda' where JAX has an NVIDIA GPU"
         )
 
 

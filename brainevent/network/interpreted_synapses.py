@@ -12,7 +12,7 @@ from ..scalar.interpret import interpret
 from ..scalar.synapse import DECAYED, DELIVERED, GRADED, SPIKED, TracedSynapseRule, forms_of_synapses
 from .plan.plan import Plan
 from .plan.plastic import SPIKE, VALUE, PlasticPlan
-from .plan.plasticity import TracePlan, called_by
+from .plan.plasticity import TracePlan, called_by, called_every
 from .run.finite import SynapseFault
 from .state import NetworkState
 
@@ -79,7 +79,7 @@ class PlasticStep:
             self._spiked("post", plastic.rules.post, self._of_target(SPIKE, events))
         for steps, rule in plastic.rules.every:
             if (int(self.now) + 1) % steps == 0:
-                self._call(f"every {steps} steps", rule, np.arange(plastic.entries), post)
+                self._call(called_every(steps), rule, np.arange(plastic.entries), post)
 
     def _reached(self, spikes: Array) -> Array:
         """Return which synapses spikes (rows, sources) reach."""

@@ -49,7 +49,8 @@ __all__ = [
     "set_cache_dir",
 ]
 
-_SUFFIXES = (".so", ".gpu", ".numba", ".forms")  # libraries; GPU code, Numba's and adjoints, which are read
+# Libraries; GPU code, Numba's, adjoints and machine code of our own handlers, which are read.
+_SUFFIXES = (".so", ".gpu", ".numba", ".forms", ".o")
 _HOUR = 3600.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 _KEY = re.compile(r"[0-9a-f]{16,128}")

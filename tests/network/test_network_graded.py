@@ -143,6 +143,9 @@ def test_sums_that_leave_32_bits_are_refused_with_numbers():
         NetworkError, match=r"population b: weights times the largest values into neuron 1 by syn add up to 43\d+"
     ):
         build_plan(network(values=(0, 0, 0), value_range=(0, 1e6)), quantum=1e-3)
+    for largest in (1e20, 1e31, 3e38):  # of which 64 bits do not have the sums
+        with pytest.raises(NetworkError, match=r"neuron 0 by syn add up to \d+ .* a smaller value_range=, or"):
+            build_plan(network(values=(0, 0, 0), value_range=(0, largest), weights=be.connect.all_to_all(weight=0.5)))
     many = be.connect.in_degree(3000, weight=1.0, replace=True)
     with pytest.raises(
         NetworkError, match=r"a->b\.syn: .* add up to 3e\+08 in a neuron, 3e\+08 times the largest weight, 1; "

@@ -568,6 +568,7 @@ def test_pictures_of_parts():
         (lambda sim: sim.set(LEFT, thresh=2.0), "set: exc has no 'thresh'; did you mean 'threshold'?"),
         (lambda sim: sim.set(LEFT, threshold=[1.0, 2.0]), "has shape (2,); pass a number or an array (7,)"),
         (lambda sim: sim.set("exc[9]", threshold=2.0), "set: [9] is no slice"),
+        (lambda sim: sim.set("exc[[9, 2]]", threshold=2.0), "set: [[9, 2]] is no slice; pass one, such as"),
         (
             lambda sim: sim.run(5, inputs={(LEFT, "syn"): np.ones((5, 3))}),
             "has shape (5, 3); pass (5, 7), a row for each",

@@ -89,6 +89,9 @@ def test_high_times_the_largest_value_bounds_sums():
     assert quantum == 4 * build_plan(pair(value_range=(-1.0, 0.5), worth=0.5), seed=1).population("b").quanta["syn"]
     with pytest.raises(NetworkError, match=r"weights times the largest values into neuron 0 by syn may add up to"):
         pair(value_range=(-1e6, 3.0)).build(quantum=1e-3)
+    for largest, quantum in ((1e30, 1e-3), (3e38, None)):  # of which neither 64 bits nor floats have the sums
+        with pytest.raises(NetworkError, match=r"neuron 0 by syn may add up to \d+ times .* a smaller high="):
+            pair(value_range=(-largest, 3.0)).build(quantum=quantum)
 
 
 def test_derivatives_go_through_values_and_weights():

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of scripts/clients.sh counts what reports say, and names each test that only PyPI's package passes."""
 
+import os
+import re
+import subprocess
 import sys
 
 import pytest
@@ -89,7 +92,37 @@ def test_tests_that_native_loops_fail_are_named(write, tmp_path, capsys):
     text = capsys.readouterr().out.split("Passes on PyPI's alone\n")[-1]
     assert text.startswith("  none\n")
     assert row(text, "all") == [2, 1, 1, 0]
-    assert text.endswith("a_test.py: another number\n    TestIt::that\n")
+    assert "a_test.py: another number\n    TestIt::that\n" in text
+
+
+LOOPS = """
+import jax, jax.numpy as jnp
+
+def scan(steps, step=lambda c, _: (c * 0.5, None)):
+    return jax.jit(lambda x: jax.lax.scan(step, x, None, length=steps)[0])(jnp.ones(8))
+
+def test_loops():
+    scan(50), scan(50, lambda c, _: (jnp.sort(c), None)), scan(10), scan(11)
+"""
+
+
+@pytest.mark.parametrize(("fused", "native"), [("1", 1), ("all", 3)])
+def test_loops_are_counted(write, tmp_path, capsys, fused, native):
+    folder = tmp_path / "fused" / "one"
+    folder.mkdir(parents=True)
+    (tmp_path / "a_test.py").write_text(LOOPS)
+    said = {"BRAINEVENT_FUSE_LOOPS": "1", "FUSED": fused, "LOOPS": str(folder / "a_test.py.loops")}
+    path = os.pathsep.join([str(ROOT / "scripts"), str(ROOT)])
+    options = ("-q", "-p", "no:cacheprovider", "-p", "clients_loops", "-c", os.devnull, "--rootdir", tmp_path)
+    command = [sys.executable, "-m", "pytest", *options, tmp_path / "a_test.py"]
+    subprocess.run(command, env=os.environ | said | {"PYTHONPATH": path}, check=True, cwd=tmp_path)
+    for which in ("pypi", "ours", "fused"):
+        write(which, "one/a_test.py", test_loops=PASSED)
+    assert clients_table.main(tmp_path) == 0
+    text = capsys.readouterr().out.split("and why others did not\n")[1]
+    assert text.startswith(f"  one: {native} of ")
+    assert re.search("^ +1 the JAX primitive sort$", text, re.MULTILINE)
+    assert ("2 N steps are too few: at least N are worth compiling\n" in text) == (fused == "1")
 
 
 def test_nothing_to_compare_is_a_failure(tmp_path):

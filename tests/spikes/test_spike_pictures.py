@@ -413,6 +413,8 @@ def test_states_of_a_result_are_drawn_with_their_spikes():
     assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["exc", "inh"]
     with pytest.raises(brainevent.NetworkError, match=r"result.plot_traces: exc.spikes is not a state; record one"):
         result.plot_traces("exc.spikes")
+    with pytest.raises(brainevent.NetworkError, match=r"result\['exc.v'\].plot\(\) draws spikes, and"):
+        result.plot("exc.v")
 
 
 MATRIX = np.where(RANDOM.random((6, 9)) < 0.5, RANDOM.normal(size=(6, 9)), 0).astype(np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -86,8 +86,9 @@ class Network:
 
     def __repr__(self) -> str:
         neurons = sum(population.size for population in self.populations)
-        couplings = f", {len(self.couplings)} coupling{'s'[: len(self.couplings) - 1]}" if self.couplings else ""
-        return f"Network({neurons} neurons, {len(self.projections)} projections{couplings}, dt={self.dt:g})"
+        links = _counted(self.projections, "projection")
+        links += f", {_counted(self.couplings, 'coupling')}" if self.couplings else ""
+        return f"Network({neurons} neurons, {links}, dt={self.dt:g})"
 
     def _repr_html_(self) -> str:
         """Return what notebooks show: tables of populations and projections."""
@@ -242,6 +243,10 @@ def shown(network: Any) -> str:
         parts.append(table(("coupling", "from", "to", "into", "connections", "carries"), couplings))
     neurons = sum(p.size for p in network.populations)
     return document(f"network of {neurons} neurons, dt {network.dt:g} ms", *parts)
+
+
+def _counted(values: Sized, what: str) -> str:
+    return f"{len(values)} {what}{'s' * (len(values) != 1)}"
 
 
 def _names(values: Any) -> str:

@@ -133,8 +133,9 @@ class Projection:
         into: What the weights add to: the name that the target's rule reads in `arriving`.
         delay: From a spike to its arrival, in ms: a number, values that are drawn, such as `normal(1.5, 0.75)`, or for
             a matrix an array with one delay for each stored element, in their order. None is one step. Delays that are
-            drawn are rounded to whole steps, at least one. A function of the attributes of both neurons, in
-            `jax.numpy`, gives ms that are rounded likewise: `lambda pre, post: 1 + abs(pre.x - post.x) / 0.3`.
+            drawn are rounded to whole steps, at least one; none may be more than 65535. A function of the attributes of
+            both neurons, in `jax.numpy`, gives ms that are rounded likewise: `lambda pre, post: 1 + abs(pre.x - post.x)
+            / 0.3`.
         name: Its name; without one it is "source->target.into", with "#2" for the second of that name.
         plasticity: How the synapses change; None if they do not.
 

@@ -20,6 +20,7 @@ from ..description.coupling import Coupling
 from ..description.populations import Population, Projection
 from ..description.values import Values
 from .bundles import bundled
+from .distribution import Distribution
 from .drawing import Description, Measure, placed_synapses
 from .drawn_couplings import coupling_wirings, drawn_couplings
 from .drawn_values import array_of
@@ -35,7 +36,7 @@ from .plasticity import PlasticRules, plastic_rules
 from .projections import ProjectionPlan
 from .quantum import LARGEST_SUM, Bounded, RoundedWeightsWarning, choose_quantum, given_quanta, rounding_of_bounds
 from .rules import all_traced, check_names, check_receptor, receptors_of, with_step
-from .wiring import Wiring, check_whole, wiring_of
+from .wiring import Wiring, check_whole, is_matrix, wiring_of
 
 __all__ = ["build_plan", "redrawn_plan", "reseeded_plan", "wirings_of"]
 
@@ -141,10 +142,13 @@ def build_plan(
 
 
 def _with_ends(plan: Plan, wirings: list[Wiring]) -> Plan:
-    """Add the numbers of sources and targets between parts of populations, and which pairs were looked at."""
+    """Add the numbers of sources and targets between parts of populations, which pairs were looked at, and facts."""
     found = {wiring.name: parts_of(wiring.projection) for wiring in wirings}
     ends = {name: one for name, one in found.items() if one is not None}
-    return replace(plan, ends=ends, looked=looked_at(wirings))
+    made = replace(plan, ends=ends, looked=looked_at(wirings))
+    for wiring in filter(is_matrix, wirings):  # so that programs need not make the synapses to find out
+        made.facts["all to all", wiring.name, 1] = True  # in one part
+    return made
 
 
 def reseeded_plan(plan: Plan, network: Described, seed: int) -> Plan:
@@ -291,6 +295,8 @@ class _Sums:
 
     def add(self, wiring: Wiring, loads: Array, rounded: int, entries: int) -> None:
         """Add those of a projection; warn if many of its weights were rounded by much."""
+        if rounded and not isinstance(wiring.weights, Distribution) and wiring.weights.size == 1:
+            rounded = entries  # all have this weight
         receptor = _receptor(wiring)
         self._sums[receptor] = self._sums[receptor] + loads
         if wiring.value_range is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import NetworkError
 from ..description.units import array_in
 from ..description.values import Values
-from .distribution import Distribution
+from .distribution import LOGNORMAL, NORMAL, Distribution
 
 __all__ = ["LARGEST_DELAY", "delay_dtype", "steps_of"]
 
@@ -57,10 +57,11 @@ def _drawn(where: str, delay: Values, dt: float) -> Distribution:
         raise NetworkError(f"{where}: has the unit {delay.unit}; pass ms, or a number, which means ms")
     law = delay.law.scaled(1 / dt)
     first, last = law.bounds
-    if last <= 0 or first > LARGEST_DELAY:
+    if last <= 0 or np.rint(last) > LARGEST_DELAY:
+        hint = f", such as with high={LARGEST_DELAY * dt:g}" if delay.law.kind in (NORMAL, LOGNORMAL) else ""
         raise NetworkError(
             f"{where}: values are from {first * dt:g} to {last * dt:g} ms; pass values from {dt:g} to "
-            f"{LARGEST_DELAY * dt:g} ms, which are 1 to {LARGEST_DELAY} steps"
+            f"{LARGEST_DELAY * dt:g} ms, which are 1 to {LARGEST_DELAY} steps{hint}"
         )
     return law
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["delivered_at_most", "finer_quantum", "graded_amounts", "largest_value", "reach"]
+__all__ = ["BEYOND", "delivered_at_most", "finer_quantum", "graded_amounts", "largest_value", "reach"]
 
 _SMALLEST = float(np.finfo(np.float32).tiny)
 _SUM = 2**30  # quanta into a neuron: as much again may wait
+BEYOND = 2**40  # quanta: more than a sum may have, whatever else there is
 _EXACT = 2**24  # quanta of a weight: float32 has them exactly
 _ROUNDED = 1 + 2.0**-22  # by how much the product of a weight and a value may be rounded up
 Array = Any
@@ -35,8 +36,11 @@ def reach(value_range: Range, least: int) -> float:
 
 
 def delivered_at_most(sizes: Array, factor: float) -> Array:
-    """Return how much synapses deliver at most, given |weights| or sums of them in quanta, and their `reach`."""
-    return sizes if factor == 1 else np.ceil(sizes * factor).astype(np.int64)
+    """Return how much synapses deliver at most, given |weights| or sums of them in quanta, and their `reach`.
+
+    What is far beyond 32 bits is cut off, so that many of them can be added up.
+    """
+    return sizes if factor == 1 else np.minimum(np.ceil(sizes * factor), BEYOND).astype(np.int64)
 
 
 def graded_amounts(weights: Array, values: Array) -> Array:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native loops that draw, sort and merge synapses, as Python calls them.
 
-The loops themselves are in `on_cpu_*.py`, which are imported only when one is compiled.
+The loops themselves are in `on_cpu_*.py`, which are imported only when one is compiled; and Numba, whose import takes
+longer than a small network, when one is called.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
+from typing import Any
 
-from ...backends.numba.loops import Loop
+from ...backends.numba.uninterrupted import uninterrupted
 from ...scalar.numba_text import numba_text
 from ...scalar.pair import TracedPair
 from ..native import sources
@@ -19,8 +22,25 @@ __all__ += ["draw_words", "index_targets", "merge_parts", "merge_runs", "place_l
 __all__ += ["draw_pairs", "find_pairs", "map_pairs", "take_runs", "values_of"]
 
 
+Loop = Callable[..., int]
+
+
+def _late(title: str, make: Callable[[], Any], sources: Callable[[], str]) -> Loop:
+    """Return a loop of `backends.numba.loops` that is made when it is first called."""
+
+    @functools.cache
+    def made() -> Loop:
+        with uninterrupted():
+            return importlib.import_module("brainevent.backends.numba.loops").Loop(title, make, sources)
+
+    def run(*arguments: Any) -> int:
+        return made()(*arguments)
+
+    return run
+
+
 def _loop(room: str, name: str) -> Loop:
-    return Loop(f"network_{name}", lambda: getattr(importlib.import_module(f"{__package__}.{room}"), name), sources)
+    return _late(f"network_{name}", lambda: getattr(importlib.import_module(f"{__package__}.{room}"), name), sources)
 
 
 draw_words, values_of = (_loop("on_cpu_values", name) for name in ("draw_words", "values_of"))
@@ -38,7 +58,7 @@ def _of_pair(made: str, pair: TracedPair) -> Loop:
     def make() -> object:
         return getattr(importlib.import_module(f"{__package__}.on_cpu_pairs"), made)(pair)
 
-    return Loop(f"network_{made}", make, lambda: f"{sources()} {pair.names} {numba_text([pair.form])}")
+    return _late(f"network_{made}", make, lambda: f"{sources()} {pair.names} {numba_text([pair.form])}")
 
 
 @functools.lru_cache(256)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..._compat import directly
 from ..._warned import warn_each_time
 from ...errors import NetworkError
 from .graded import delivered_at_most
@@ -257,12 +258,14 @@ def beyond(sums: Array, room: Array) -> Array:
     return (sums > room) | (sums < -room)
 
 
+@directly
 def in_place_of(fine: Array, tree: Any, integer: int | None = None) -> Any:
     """Return arrays; if not `fine`, NaN in place of floats, and of integers `integer` unless it is None."""
 
     def chosen(x: Array) -> Array:
         if jnp.issubdtype(x.dtype, np.floating):
-            return jnp.where(fine, x, x + np.nan)  # made of it, so `jax.vmap` leaves the axis of a batch where it is
-        return x if integer is None else jnp.where(fine, x, np.asarray(integer, x.dtype))
+            # NaN is made of it, so `jax.vmap` leaves the axis of a batch where it is.
+            return jax.lax.select(fine, x, x + np.nan)
+        return x if integer is None else jax.lax.select(fine, x, jnp.full_like(x, integer))
 
     return jax.tree.map(chosen, tree)

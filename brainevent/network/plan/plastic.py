@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .graded import largest_value
+from .graded import BEYOND, largest_value
 from .loops import count_ends_at, index_targets, merge_parts
 from .plasticity import PlasticRules
 
@@ -185,8 +185,9 @@ class PlasticPlan:
     def bound(self, quantum: np.floating[Any]) -> int:
         """Return what a synapse delivers at most, in quanta: the largest |weight|, times the largest |value|."""
         dtype = quantum.dtype.type
-        most = dtype(self.largest_weight) * dtype(largest_value(self.rules.value_range))
-        return int(np.rint(most * dtype(1 / quantum)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            most = dtype(self.largest_weight) * dtype(largest_value(self.rules.value_range)) * dtype(1 / quantum)
+        return int(np.rint(most)) if most < BEYOND else BEYOND  # NaN neither
 
     def loads(self, quantum: np.floating[Any]) -> Array:
         """Return how much synapses deliver to each target at most, in quanta: int64 (targets,)."""

@@ -18,7 +18,7 @@ from ..description.plasticity import Plasticity, Trace
 from ..description.populations import Projection
 from ..description.units import plain, unit_of
 
-__all__ = ["PlasticRules", "TracePlan", "called_by", "plastic_rules"]
+__all__ = ["PlasticRules", "TracePlan", "called_by", "called_every", "plastic_rules"]
 
 _STEP = "dt"
 _NEAR = 1e-6  # of a step, and of the number of steps
@@ -65,7 +65,7 @@ class PlasticRules:
         """All rules by what calls them, in the order in which they are called within a step."""
         found = [("on_pre", self.on_pre)] if self.on_pre is not None else []
         found += [(called_by(event), rule) for event, rule in self.on_post]
-        return found + [(f"every {steps} steps", rule) for steps, rule in self.every]
+        return found + [(called_every(steps), rule) for steps, rule in self.every]
 
     @property
     def largest(self) -> float:
@@ -76,6 +76,11 @@ class PlasticRules:
 def called_by(event: str) -> str:
     """Return what calls a rule for an event of the target, in words."""
     return "on_post" if event == "spike" else f"on_post[{event!r}]"
+
+
+def called_every(steps: int) -> str:
+    """Return what calls a rule at intervals, in words."""
+    return "every step" if steps == 1 else f"every {steps} steps"
 
 
 def plastic_rules(

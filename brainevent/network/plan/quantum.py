@@ -206,7 +206,8 @@ def _fine_quantum(wirings: Sequence[Weighted], largest_sum: float, dtype: str) -
     given, laws = _given_and_drawn(wirings)
     divisor = 1.0 if laws else _common_divisor(given) or 1.0
     quantum = divisor * 2.0 ** math.ceil(math.log2(largest_sum / 2**30 / divisor))
-    return np.dtype(dtype).type(quantum if quantum >= SMALLEST else SMALLEST)
+    with np.errstate(over="ignore"):  # sums of an infinite quantum are refused later
+        return np.dtype(dtype).type(quantum if quantum >= SMALLEST else SMALLEST)
 
 
 def in_quanta(weights: Array, quantum: np.floating[Any]) -> tuple[Array, int]:

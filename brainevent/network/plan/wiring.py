@@ -31,7 +31,17 @@ from .ends import Ends, check_neurons, ends_of, parts_of
 from .grouped import Grouped, grouped_of
 from .mapped import Mapped, mapped, range_over, traced
 
-__all__ = ["Listed", "Wiring", "carrying", "check_weights", "check_whole", "is_drawn", "listed", "wiring_of"]
+__all__ = [
+    "Listed",
+    "Wiring",
+    "carrying",
+    "check_weights",
+    "check_whole",
+    "is_drawn",
+    "is_matrix",
+    "listed",
+    "wiring_of",
+]
 
 _GIVEN = ("all_to_all", "one_to_one")  # descriptions of which no synapse is drawn
 _LARGEST = float(np.finfo(np.float32).max)
@@ -126,6 +136,15 @@ class Wiring:
         if mean is None:
             return self.largest_weight * {"in_degree": number, "all_to_all": sources, "one_to_one": 1}[self.kind]
         return self.largest_weight * (mean + 10 * math.sqrt(mean) + 20)
+
+
+def is_matrix(wiring: Wiring) -> bool:
+    """Say whether synapses are listed, one from each source to each target, in the order of a matrix."""
+    found, (sources, targets) = wiring.listed, wiring.whole_shape
+    if found is None or found.sources.size != sources * targets:
+        return False
+    rows, columns = (x.reshape(sources, targets) for x in (found.sources, found.targets))
+    return bool((rows == np.arange(sources)[:, None]).all() and (columns == np.arange(targets)).all())
 
 
 def is_drawn(projection: Projection | Coupling) -> bool:

@@ -16,6 +16,7 @@ __all__ = ["MOST_STEPS", "counted_run", "counted_steps"]
 
 MOST_STEPS = 2**32 - 1
 _NEAR = 1e-6  # of a step, and of the number of steps
+_MOST = 0.1  # of a step, however many there are
 
 
 def counted_run(steps: Any, ms: Any, dt: float, what: str = "run") -> int:
@@ -53,6 +54,6 @@ def _steps_in(where: str, time: Any, dt: float) -> Any:
         raise NetworkError(f"{where} is {time}; pass one finite time")
     steps = float(given) / dt
     whole = round(steps)
-    if abs(steps - whole) > _NEAR * max(1, abs(steps)):
+    if abs(steps - whole) > min(_MOST, _NEAR * max(1, abs(steps))):
         raise NetworkError(f"{where} is {steps * dt:g} ms, not a multiple of dt={dt:g} ms; pass a multiple")
     return whole

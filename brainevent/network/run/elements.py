@@ -114,7 +114,9 @@ class Swept:
             raise NetworkError("sweep: nothing differs between elements; pass values=, seeds= or inputs=")
         longest = max(lengths, key=lambda what: lengths[what])
         for what, length in lengths.items():
-            if length not in (1, lengths[longest]) or not length or (what == "seeds" and length != lengths[longest]):
+            if not length:
+                raise NetworkError(f"sweep: {what} has 0 elements; pass at least one")
+            if length not in (1, lengths[longest]) or (what == "seeds" and length != lengths[longest]):
                 raise NetworkError(
                     f"sweep: {what} has {_elements(length)}, but {longest} has {_elements(lengths[longest])}; pass "
                     "arrays whose first axis is over the elements, or has length 1 for all of them"

@@ -23,7 +23,7 @@ __all__ += ["names_part", "spikes_of", "split_label"]
 Array = Any
 Label = Any  # "exc.spikes", "exc[:100].spikes", or a pair of a part and a name such as (exc[mask], "spikes")
 
-_SLICED = re.compile(r"(?P<name>[^\[\]]+)\[(?P<index>[^\[\]]*)\]")
+_SLICED = re.compile(r"(?P<name>[^\[\]]+)\[(?P<index>[^\[\]]*|\[[^\[\]]*\])\]")
 _SLICE = re.compile(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(?::\s*(-?\d+)?\s*)?")
 
 

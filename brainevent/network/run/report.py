@@ -105,7 +105,7 @@ def _looked(name: str, pairs: int, many: int) -> str:
 
 def _rules(plastic: PlasticPlan) -> str:
     """Return what changes the synapses of a projection."""
-    rules = ", ".join(f"{called} {rule.name}" for called, rule in plastic.rules.all)
+    rules = ", ".join(f"{called}: {rule.name}" for called, rule in plastic.rules.all)
     delays = f"; delays are those of the {plastic.rules.delay_at}"
     return f"synapses of {plastic.name} are plastic: {rules}{delays}"
 

@@ -160,6 +160,8 @@ def _request(plan: Plan, one: Any) -> Request:
         raise NetworkError(f"record: {name} are neurons; add what to record, for example ({name}, 'spikes')")
     if not isinstance(asked.what, str) and not is_pair(asked.what):
         raise NetworkError(f"record: found {one!r}; pass strings such as 'exc.spikes', or every(5, 'exc.v')")
+    if asked.what in plan.plastic_by_name:
+        raise NetworkError(f"record: {asked.what!r} is a projection; add what to record, for example '{asked.what}.w'")
     owner, what = split_label(asked.what)
     where = f"record: {shown_label(asked.what)!r}"
     if owner == "":

@@ -115,7 +115,7 @@ class Result(Mapping[str, Any]):
             The figure, with two axes: raster and rate.
 
         Raises:
-            NetworkError: No spikes were recorded.
+            NetworkError: No spikes were recorded, or `figure` is a label.
             ImportError: matplotlib is not installed.
 
         Examples:
@@ -125,6 +125,11 @@ class Result(Mapping[str, Any]):
             >>> len(result.plot().axes), len(result.plot_traces("cells.v").axes)
             (2, 1)
         """
+        if isinstance(figure, (str, tuple)):
+            raise NetworkError(
+                f"result.plot: found {figure!r}; pass a figure to draw into, or nothing. "
+                f"result[{figure!r}].plot() draws spikes, and result.plot_traces({figure!r}) a state"
+            )
         found = {r.shown: self.recorded[r.label] for r in self.requests if r.kind == "spikes"}
         if not found:
             raise NetworkError(

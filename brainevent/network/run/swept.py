@@ -60,7 +60,11 @@ class SweepResult(Sequence[Result]):
         """Return the result of an element, those of some, or what all recorded under a label."""
         if isinstance(index, slice):
             return SweepResult(self.results[index])
-        return self._stacked(index) if isinstance(index, (str, tuple)) else self.results[index]
+        if isinstance(index, (str, tuple)):
+            return self._stacked(index)
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"sweep: there is no element {index}; there are {len(self)}, numbered from 0")
+        return self.results[index]
 
     def __len__(self) -> int:
         """Return how many elements there are."""

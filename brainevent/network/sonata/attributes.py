@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from .files import dataset, decoded, rows_of_table
+from .files import decoded, integers, rows_of_table
 
 __all__ = ["Attributes", "Types", "attributes_of", "place_of_ids", "read_types"]
 
@@ -198,7 +198,7 @@ def attributes_of(where: str, group: Group, kind: str, types: Types) -> Attribut
         size = group[name].shape[0] if name in group else size
         rows, used = np.zeros(size, np.int64), np.empty(0, np.int64)
     else:
-        ids = dataset(where, group, name)
+        ids = integers(where, group, name)
         size = ids.size
         rows = place_of_ids(types.ids, ids)
         if size and rows.min() < 0:
@@ -217,7 +217,7 @@ def _parts(where: str, group: Group, kind: str, size: int) -> tuple[_Part, ...]:
         if len(numbered) > 1:
             raise dataset_missing(where, group, f"{kind}_group_id")
         return tuple(_Part(one, ..., ...) for one in numbered.values())
-    ids, places = (dataset(where, group, f"{kind}_group_{what}") for what in ("id", "index"))
+    ids, places = (integers(where, group, f"{kind}_group_{what}") for what in ("id", "index"))
     if ids.size != size or places.size != size:
         raise NetworkError(
             f"{where}: {group.file.filename} has {size} {kind}s, but {ids.size} {kind}_group_id and {places.size} "

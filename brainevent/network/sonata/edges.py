@@ -14,7 +14,7 @@ from ...errors import NetworkError, did_you_mean
 from ...event.matrices.coo import COO
 from ..description.populations import Population, Projection
 from .attributes import Attributes, attributes_of, read_types
-from .files import dataset, decoded
+from .files import decoded, integers
 from .nodes import Nodes, Part
 
 __all__ = ["read_edges"]
@@ -67,7 +67,7 @@ def read_edges(
 
 def _end(where: str, group: Any, key: str, nodes: Mapping[str, Nodes]) -> tuple[Nodes, Array]:
     """Return the population of one end of the edges, and the places of its nodes."""
-    ids = dataset(where, group, key)
+    ids = integers(where, group, key)
     attrs = group[key].attrs
     population = decoded(attrs.get("node_population", attrs.get("network")))
     if population is None:

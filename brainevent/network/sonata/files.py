@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import NetworkError
 
-__all__ = ["dataset", "decoded", "h5py_for", "members", "opened", "rows_of_table"]
+__all__ = ["dataset", "decoded", "h5py_for", "integers", "members", "opened", "rows_of_table"]
 
 Array = Any
 Group = Any  # of h5py
@@ -53,8 +53,21 @@ def dataset(where: str, group: Group, name: str) -> Array:
     return found[()]
 
 
+def integers(where: str, group: Group, name: str) -> Array:
+    """Return a dataset (n,) of ids or places, which some programs write as floats."""
+    found = dataset(where, group, name)
+    if found.dtype.kind in "iu":
+        return found
+    whole = found.dtype.kind == "f" and np.abs(found).max(initial=0) < 2.0**53 and bool((found == np.rint(found)).all())
+    if not whole:
+        raise NetworkError(f"{where}: dataset '{group[name].name}' of {group.file.filename} holds no integers")
+    return found.astype(np.int64)
+
+
 def decoded(value: Any) -> Any:
-    """Return text of a file as a string; other values as they are."""
+    """Return text of a file as a string, also one in an array; other values as they are."""
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
     if isinstance(value, bytes):
         return value.decode()
     return value.item() if isinstance(value, np.generic) else value

@@ -47,7 +47,9 @@ def _chosen(
         if given in _ALL:
             return {name: np.ones(one.ids.size, bool) for name, one in nodes.items()}
         known = [*sets, *nodes]
-        raise NetworkError(f"{where}: there is no node set {given!r}{did_you_mean(given, known)}; sets: {known}")
+        raise NetworkError(
+            f"{where}: there is no node set {given!r}{did_you_mean(given, known)}; sets: {', '.join(known)}"
+        )
     if isinstance(given, list):
         if all(isinstance(one, int) for one in given):
             return _by_values(where, {"node_id": given}, nodes)

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import NetworkError, did_you_mean
 from ..description.populations import Population
 from .attributes import Attributes, attributes_of, place_of_ids, read_types
-from .files import dataset
+from .files import integers
 from .neurons.parameters import NestNeuron, Values
 from .neurons.table import NEURONS
 
@@ -84,7 +84,7 @@ def read_nodes(group: Any, name: str, types_path: Path | None, dt: float, files:
     where = f"nodes {name}"
     attributes = attributes_of(where, group, "node", read_types(where, types_path, "node_type_id", name))
     size = attributes.size
-    ids = dataset(where, group, "node_id").astype(np.int64) if "node_id" in group else np.arange(size)
+    ids = integers(where, group, "node_id").astype(np.int64) if "node_id" in group else np.arange(size)
     if ids.size != size or np.unique(ids).size != size:
         raise NetworkError(f"{where}: {group.file.filename} has {size} nodes, but {np.unique(ids).size} different ids")
     kinds, models = _models(attributes)

@@ -15,7 +15,7 @@ from ...errors import NetworkError
 from ..run.neurons import Label
 from ..run.recorded import Sample
 from ..run.result import Result
-from .files import dataset, decoded, h5py_for, members, opened
+from .files import dataset, decoded, h5py_for, integers, members, opened
 from .writing import Places, ids_of, mark
 
 __all__ = ["SonataReport", "read_sonata_report", "write_sonata_report"]
@@ -25,7 +25,7 @@ _NEAR = 1e-6  # of a step
 Array = Any
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SonataReport:
     """The traces of one population in a report of SONATA.
 
@@ -45,6 +45,10 @@ class SonataReport:
     times: Array
     values: Array
     units: str
+
+    def __repr__(self) -> str:
+        when = f" from {self.times[0]:g} to {self.times[-1]:g} ms" if len(self.times) else ""
+        return f"SonataReport({len(self.node_ids)} nodes, {len(self.times)} samples{when}, {self.units})"
 
 
 def write_sonata_report(
@@ -210,8 +214,8 @@ def _read(where: str, group: Any) -> SonataReport:
         if name not in group:
             raise NetworkError(f"{where}: {file} has no '{group.name}/{name}'; is it a SONATA report?")
     mapping, data = group["mapping"], group["data"]
-    pointers = dataset(where, mapping, "index_pointers" if "index_pointers" in mapping else "index_pointer")
-    ids = dataset(where, mapping, "node_ids").astype(np.int64)
+    pointers = integers(where, mapping, "index_pointers" if "index_pointers" in mapping else "index_pointer")
+    ids = integers(where, mapping, "node_ids").astype(np.int64)
     if len(data.shape) != 2 or data.shape[1] != ids.size or not np.array_equal(pointers[: ids.size], range(ids.size)):
         raise NetworkError(
             f"{where}: {group.name} of {file} has data of the shape {data.shape} for {ids.size} nodes; only reports "

@@ -19,14 +19,15 @@ from ...event.matrices.coo import COO
 from ...typing import ArrayLike, PyTree
 from ..description.populations import Population, Projection
 from ..models.spike_source import spike_source_rule
-from .files import dataset, decoded, members, opened, rows_of_table
+from .files import dataset, decoded, integers, members, opened, rows_of_table
 
 __all__ = ["Trains", "clock", "driven_nodes", "read_trains", "replayed_rule", "several_rule", "steps_of_times"]
 
 _WINDOW = 256  # steps
 _LAST = 2**31 - 1  # of int32
 _UNITS = {"ms": 1.0, "milliseconds": 1.0, "millisecond": 1.0, "s": 1000.0, "seconds": 1000.0, "second": 1000.0}
-_NEAR = 1e-6  # of a step, and of the number of steps
+_NEAR = 1e-6  # of a step
+_ROUNDED = {"float32": 2.0**-22, "float64": 2.0**-48}  # of a time, by the dtype in which a file has it
 
 Array = Any
 Trains = dict[str | None, tuple[Array, Array]]  # by population: times in ms, and ids of nodes; None where it is unknown
@@ -52,7 +53,7 @@ def _of_group(where: str, path: Path, group: Any, ids: str) -> tuple[Array, Arra
     units = decoded(group["timestamps"].attrs.get("units", "ms"))
     if units not in _UNITS:
         raise NetworkError(f"{where}: {path}: timestamps of {group.name} are in {units!r}; it must be ms or s")
-    return _checked(where, path, times * _UNITS[units], dataset(where, group, ids))
+    return _checked(where, path, times * _UNITS[units], integers(where, group, ids))
 
 
 def _from_csv(where: str, path: Path) -> Trains:
@@ -77,7 +78,8 @@ def _from_csv(where: str, path: Path) -> Trains:
 
 
 def _checked(where: str, path: Path, times: Array, ids: Array) -> tuple[Array, Array]:
-    times, ids = np.asarray(times, np.float64), np.asarray(ids).astype(np.int64)
+    times, ids = np.asarray(times), np.asarray(ids).astype(np.int64)
+    times = times if times.dtype == np.float32 else times.astype(np.float64)
     if times.size != ids.size:
         raise NetworkError(f"{where}: {path} has {times.size} timestamps and {ids.size} node_ids")
     wrong = ~(np.isfinite(times) & (times >= 0))
@@ -87,10 +89,10 @@ def _checked(where: str, path: Path, times: Array, ids: Array) -> tuple[Array, A
 
 
 def steps_of_times(where: str, times: Array, dt: float) -> Array:
-    """Return the step in which each time is; the end of a step belongs to it."""
-    steps = times / dt
+    """Return the step in which each time is; its end belongs to it, as far as the dtype of the times tells."""
+    steps = times.astype(np.float64) / dt
     whole = np.rint(steps)
-    near = np.abs(steps - whole) <= _NEAR * np.maximum(1, steps)
+    near = np.abs(steps - whole) <= _NEAR + _ROUNDED[str(times.dtype)] * steps
     steps = np.maximum(np.where(near, whole, np.ceil(steps)) - 1, 0)
     if steps.size and steps.max() >= _LAST:
         raise NetworkError(f"{where}: a spike is at {times.max():g} ms; it must be before {_LAST * dt:g} ms")

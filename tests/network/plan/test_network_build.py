@@ -183,6 +183,17 @@ def test_a_quantum_is_no_denormal():
     assert plan.populations[0].quanta["syn"] == np.finfo(np.float32).tiny
 
 
+@pytest.mark.parametrize(("probability", "words"), [(0.0, []), (1.0, ["a->a.syn: 400 of 400 weights were rounded by"])])
+def test_one_weight_that_is_rounded_is_that_of_all_synapses(probability, words):
+    a = cells("a", 20)
+    links = [Projection(a, a, connect.prob(p, weight=w), into="syn") for p, w in ((probability, 1e-7), (1.0, 3.0))]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        build_plan(Network([a], links))
+    assert len(found) == len(words)
+    assert all(word in str(one.message) for word, one in zip(words, found, strict=True))
+
+
 def test_all_projections_into_a_receptor_share_a_quantum():
     a = cells("a", 20)
     pair = [Projection(a, a, connect.total(9, weight=w), into="syn") for w in (0.6, -0.8)]
@@ -314,8 +325,8 @@ def test_delays_between_steps_are_rounded_if_asked():
         build_plan(joined(connect.one_to_one(), 2, delay=np.array([0.2, 0.27])))
 
 
-def test_drawn_delays_are_clipped_at_one_step_and_at_the_limit():
-    found, _, _ = described.synapses(connect.total(2000), 9, delay=normal(0, 10_000))
+def test_drawn_delays_are_clipped_at_one_step_and_at_high():
+    found, _, _ = described.synapses(connect.total(2000), 9, delay=normal(0, 10_000, high=6553.5))
     assert (found.delays.min(), found.delays.max(), found.delays.dtype) == (1, 65_535, np.uint16)
 
 
@@ -622,6 +633,8 @@ BAD = [
     (projected(np.ones((5, 4)), delay=np.where(np.arange(20).reshape(5, 4) == 6, 0.0, 1)), r"element \(1, 2\) is 0 ms"),
     (projected(connect.total(5), delay=np.ones(5)), r"delay has the shape \(5,\), but synapses are drawn"),
     (projected(CSR, delay=uniform(-2, -1)), "delay: values are from -2 to -1 ms; pass values from 0.1 to 6553.5"),
+    (projected(CSR, delay=uniform(6000, 7000)), "values are from 6000 to 7000 ms; pass values from 0.1 to 6553.5"),
+    (projected(CSR, delay=normal(6000, 500)), "which are 1 to 65535 steps, such as with high=6553.5"),
     (lambda: connect.total(-1), "connect.total: number is -1; pass an integer that is not negative"),
     (lambda: connect.in_degree(2.5), "connect.in_degree: number is 2.5"),
     (lambda: connect.prob(1.5), "connect.prob: p is 1.5; pass a probability"),

@@ -74,6 +74,30 @@ def test_the_step_cannot_be_set():
             sim.set(name, dt=0.5)
 
 
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_the_step_cannot_be_given(backend):
+    sim = run(clocks(), models.lif_delta("m", 3, dt=0.25), backend=backend)
+    for name in ("n", "m"):
+        be.simulate(sim, sim.state, {name: sim.params[name]}, 1)
+        with pytest.raises(
+            NetworkError, match=rf"simulate: params\['{name}'\]\['dt'\] is the time step of the network"
+        ):
+            be.simulate(sim, sim.state, {name: {"dt": 0.5}}, 1)
+
+
+def test_the_step_of_plastic_rules_cannot_be_set():
+    cells = be.Population("cells", 3, lambda s, arriving, p: (s, arriving.syn > 1))
+    rule = be.Plasticity(every=(0.5, lambda w, s, pre, post, p: w + p.dt), high=9.0)
+    link = be.Projection(cells, cells, be.connect.all_to_all(), into="syn", name="ab", plasticity=rule)
+    sim = be.Network([cells], [link], dt=0.25).build()
+    for given, words in (
+        ({"dt": 0.5}, r"params\['ab'\]\['dt'\] is the time step"),
+        (0.5, r"a dictionary, such as \{'weights'"),
+    ):
+        with pytest.raises(NetworkError, match=words):
+            be.simulate(sim, sim.state, {"ab": given}, 1)
+
+
 # Parameters that no rule reads.
 
 

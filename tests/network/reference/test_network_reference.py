@@ -656,9 +656,15 @@ BAD = [
     ({"params": 3}, NetworkError, "params is int; pass values by name"),
     ({"params": {"a": 3}}, NetworkError, r"params\['a'\] is int; pass values by name"),
     ({"inputs": [1]}, NetworkError, "inputs is list; pass values by name"),
+    ({"inputs": np.ones((3, 37))}, NetworkError, "inputs is ndarray; pass values by name"),
     ({"keys": 3}, NetworkError, "keys is int; pass values by name"),
     ({"keys": {"a": 3}}, ShapeError, r"keys\['a'\] has shape \(\); pass uint32 \(2,\)"),
     ({"surrogate": 25.0}, NetworkError, "surrogate is 25.0; pass a function of the margin"),
+    (
+        {"surrogate": arctan},
+        NetworkError,
+        r"surrogate arctan makes one; call it: surrogate=arctan\(\)",
+    ),
     (
         {"surrogate": lambda margin: np.exp(-np.abs(margin))},
         NetworkError,

@@ -48,7 +48,7 @@ def test_a_network_takes_projections_and_couplings_in_one_list():
     assert net.projections == (SYN,)
     assert net.couplings == (GAP, LINK)
     assert net.coupling_names == ("a->a.gap", "a->b.gap")
-    assert repr(net) == "Network(17 neurons, 1 projections, 2 couplings, dt=0.1)"
+    assert repr(net) == "Network(17 neurons, 1 projection, 2 couplings, dt=0.1)"
     assert repr(GAP) == "Coupling('a->a.gap', prob(0.5, weight=uniform(0.1, 0.4)), of='v', difference=True)"
     assert repr(LINK) == "Coupling('a->b.gap', ndarray, of='v')"
     other = dataclasses.replace(net, dt=0.05)

@@ -669,7 +669,7 @@ def test_engines_are_chosen_by_name():
     with pytest.raises(NetworkError, match=re.escape(f"'metal' for networks; registered: {', '.join(ENGINES)}")):
         make_engine(PLAN, "metal")
     with pytest.raises(
-        NetworkError, match="blocks is an option of backend='cuda', but the backend is 'numba'; leave it out"
+        NetworkError, match="blocks is an option of backend='cuda', but the backend is 'numba'; leave it out, or pass"
     ):
         make_engine(PLAN, "numba", blocks=3)
 

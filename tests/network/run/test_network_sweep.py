@@ -173,6 +173,9 @@ def test_results_are_indexed_by_element_and_by_label():
     assert "E.rate" in swept._repr_html_()
     with pytest.raises(NetworkError, match=re.escape("result: 'E.rates' was not recorded; did you mean 'E.rate'?")):
         swept["E.rates"]
+    for index in (3, -4):
+        with pytest.raises(IndexError, match=f"sweep: there is no element {index}; there are 3, numbered from 0"):
+            swept[index]
 
 
 REFUSED = {
@@ -185,7 +188,7 @@ REFUSED = {
         {"values": {"E": {"drive": DRIVES}}, "seeds": [1]},
         "sweep: seeds has 1 element, but drive of E has 3 elements",
     ),
-    "no elements": ({"seeds": []}, "sweep: seeds has 0 elements"),
+    "no elements": ({"seeds": []}, "sweep: seeds has 0 elements; pass at least one"),
     "a number": ({"values": {"E": {"drive": 0.1}}}, "sweep: drive of E is 0.1; pass an array whose first axis"),
     "a list": ({"values": [1]}, "sweep: values is list; pass a dictionary of arrays by name"),
     "no names": ({"values": {"E": [1.0]}}, "sweep: values['E'] is list; pass a dictionary, such as"),

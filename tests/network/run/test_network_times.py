@@ -100,3 +100,9 @@ def test_other_milliseconds_are_refused(arguments, words):
 
 def test_a_stepper_takes_a_time():
     assert built().stepper("n.step", steps=0.3 * u.ms)()["n.step"][:, 0].tolist() == [1, 2, 3]
+
+
+def test_a_long_time_that_is_no_multiple_of_the_step_raises():
+    with pytest.raises(NetworkError, match=r"not a multiple of dt=0\.1 ms"):
+        built().run(ms=100_000.03)
+    assert counted_steps("run", 0.1 * 1_000_001 * u.ms, 0.1) == 1_000_001

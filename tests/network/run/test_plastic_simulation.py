@@ -2,6 +2,7 @@
 """A simulation with plastic synapses: recorded, looked at, changed, saved, swept."""
 
 import dataclasses
+import re
 
 import jax
 import numpy as np
@@ -187,11 +188,17 @@ def test_sweeps():
 def test_what_a_simulation_says_of_them():
     sim = built()
     report, text = str(sim.report()), str(sim.explain())
-    assert "synapses of a->b.syn are plastic: on_pre <lambda>, on_post <lambda>; delays are those of the axon" in report
+    assert "synapses of a->b.syn are plastic: on_pre: <lambda>, on_post: <lambda>; delays are those of" in report
     assert "0 to 0.5 (float32, plastic)" in report
     assert "rule <lambda> of projection a->b.syn, called by on_post, run by 'interpreted'" in text
     assert "weights are clipped to 0 to 0.5" in text
     assert f"{len(sim.connections(AB)) + len(sim.connections('fixed'))} synapses" in repr(sim)
+
+
+def test_a_projection_is_no_record():
+    words = "record: 'a->b.syn' is a projection; add what to record, for example 'a->b.syn.w'"
+    with pytest.raises(NetworkError, match=re.escape(words)):
+        built().run(3, record=AB)
 
 
 def test_a_simulation_says_that_they_train_in_plain_jax():

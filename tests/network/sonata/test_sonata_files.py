@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sonata_files import h5py, write_edges, write_nodes, write_spikes, write_toy, write_types
 
 import brainevent as be
+from brainevent.network.sonata.spike_trains import read_trains, steps_of_times
 
 # Spikes of NEST 3.10 of the same network by hand in PyNEST, as (ms, node); its generator of currents, whose connection
 # delays them by a step, begins a step before.
@@ -342,6 +343,52 @@ def test_errors_of_files_name_the_file_and_the_type(tmp_path, change, says):
     change(tmp_path)
     with pytest.raises(be.NetworkError, match=says):
         be.read_sonata(path)
+
+
+def stored_as(path, name, make):
+    """Store a dataset of a file in another way, with its attributes."""
+    with h5py.File(path, "r+") as file:
+        numbers, attributes = file[name][()], dict(file[name].attrs)
+        del file[name]
+        file[name] = make(numbers)
+        file[name].attrs.update({key: np.array([one], h5py.string_dtype()) for key, one in attributes.items()})
+
+
+IDS = [("cc.h5", "edges/cc/source_node_id"), ("cc.h5", "edges/cc/edge_type_id"), ("in.h5", "spikes/lgn/node_ids")]
+IDS += [("cortex_nodes.h5", "nodes/cortex/node_group_index"), ("cortex_nodes.h5", "nodes/cortex/node_type_id")]
+
+
+def test_ids_may_be_floats_and_attributes_arrays(tmp_path):
+    path = write_toy(tmp_path)
+    before = run_of(path)[1]["cortex.spikes"]
+    for file, name in IDS:
+        stored_as(tmp_path / file, name, lambda numbers: numbers.astype(np.float64))
+    after = run_of(path)[1]["cortex.spikes"]
+    assert after.times.tolist() == before.times.tolist()
+    assert after.neurons.tolist() == before.neurons.tolist()
+
+
+@pytest.mark.parametrize(("file", "name"), IDS)
+def test_ids_that_are_no_integers_raise(tmp_path, file, name):
+    path = write_toy(tmp_path)
+    stored_as(tmp_path / file, name, lambda numbers: numbers + 0.4)
+    with pytest.raises(be.NetworkError, match=f"dataset '/{name}' of .*{file} holds no integers"):
+        be.read_sonata(path)
+
+
+def test_late_spikes_are_in_the_step_in_which_they_are(tmp_path):
+    times = np.array([0.04, 60_000.0, 60_000.04, 100_000.01, 100_000.1, 100_000.14])  # at dt = 0.1 ms
+    wanted = [0, 599_999, 600_000, 1_000_000, 1_000_000, 1_000_001]
+    for dtype, unit in (("float64", "ms"), ("float64", "s"), ("float32", "ms")):
+        with h5py.File(tmp_path / "spikes.h5", "w") as file:
+            group = file.create_group("spikes/cells")
+            group["timestamps"] = (times / (1000 if unit == "s" else 1)).astype(dtype)
+            group["timestamps"].attrs["units"] = unit
+            group["node_ids"] = np.arange(times.size)
+        ((found, _),) = read_trains("here", tmp_path / "spikes.h5").values()
+        steps = steps_of_times("here", found, 0.1)
+        exact = slice(None) if dtype == "float64" else [0, 1, 2, 4, 5]  # 100000.01 has a float32 0.08 steps away
+        assert steps[exact].tolist() == np.array(wanted)[exact].tolist()
 
 
 def test_delays_that_are_no_multiples_of_the_step_raise_when_it_is_built(tmp_path):

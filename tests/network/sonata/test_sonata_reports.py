@@ -34,6 +34,7 @@ def test_reports_of_a_config_are_recorded_and_written(tmp_path):
     np.testing.assert_allclose(one.times, np.arange(1, 301) * 0.1)
     assert one.node_ids.tolist() == [0, 1, 2, 3, 4]
     assert (one.units, current.units) == ("mV", "pA")
+    assert repr(some) == "SonataReport(2 nodes, 20 samples from 10.1 to 19.6 ms, mV)"
     # The first step ends at 0.1 ms, and samples are 0.5 ms apart: those after 10 ms and until 20 ms.
     np.testing.assert_allclose(some.times, np.arange(10.1, 20, 0.5))
     np.testing.assert_array_equal(some.values, result["cortex.v"][100:200:5, [0, 2]])
@@ -90,7 +91,7 @@ def test_a_run_in_pieces_has_the_times_of_the_simulation(tmp_path):
         ({"variable_name": ["V_m", "I_syn_ex"]}, r"variable_name is \['V_m', 'I_syn_ex'\]; it must be one name"),
         ({"variable_name": None}, "variable_name is None; it must be one name, such as V_m"),
         ({"cells": "lgn"}, "cells are virtual, and have no V_m; choose point neurons"),
-        ({"cells": "tow"}, "reports v: there is no node set 'tow'; did you mean 'two'"),
+        ({"cells": "tow"}, r"no node set 'tow'; did you mean 'two'\?; sets: two, "),
         ({"dt": 0.25}, "dt is 0.25 ms, no multiple of the time step, 0.1 ms; pass a multiple"),
         ({"dt": 0}, "dt is 0; it must be a positive number of ms"),
         ({"start_time": -1}, "start_time is -1; it must be a number of ms, 0 or later"),
