@@ -29,8 +29,8 @@ from brainevent.loops.values import UnfitError
 
 STEPS, REPEATS, ELEMENTS = 100, 60, 4000
 FUNCTIONS = (
-    "acos", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1", "log",
-    "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh",
+    "acos", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "erf", "erf_inv", "erfc", "exp", "exp2", "expm1",
+    "log", "log1p", "logistic", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh",
 )  # fmt: skip
 
 
@@ -73,16 +73,28 @@ def show(label, times, unit, count):
 
 
 def functions():
-    """Time elementwise functions."""
-    v = jnp.linspace(0, 1, ELEMENTS)
-    for name in FUNCTIONS:
-        function = getattr(lax, name)
-        show(name, measured(lambda c, f=function: f(c * 0.25 + 0.3) * 0.25, v), "element", ELEMENTS)
-    show("pow", measured(lambda c: (c * 0.25 + 0.3) ** (c * 0.5), v), "element", ELEMENTS)
+    """Time elementwise functions, and loops over elements of several sizes."""
+    functions_of("float32")
+    with jax.enable_x64(True):
+        functions_of("float64")
     for count in (100, 1000, 4000, 40_000, 400_000):
         v = jnp.linspace(0, 1, count)
         times = measured(lambda c: jnp.where(c > 0.5, c * 0.5, c + 0.25), v, repeats=20)
         show(f"{count} elements", times, "element", count)
+
+
+def functions_of(dtype):
+    """Time elementwise functions of floats of a type."""
+    v = jnp.linspace(0, 1, ELEMENTS, dtype=dtype)
+    for name in FUNCTIONS:
+        function = getattr(lax, name)
+        times = measured(lambda c, f=function: f(c * 0.25 + 0.3) * 0.25, v)
+        show(f"{name} of {dtype}", times, "element", ELEMENTS)
+    far = measured(lambda c: lax.acosh(c * 0.25 + 1.3) * 0.25, v)
+    show(f"acosh of {dtype}", far, "element", ELEMENTS)
+    for name, function in {"pow": lax.pow, "atan2": lax.atan2}.items():
+        times = measured(lambda c, f=function: f(c * 0.25 + 0.3, c * 0.5), v)
+        show(f"{name} of {dtype}", times, "element", ELEMENTS)
 
 
 def products():
@@ -344,6 +356,23 @@ def drawn(function):
     return made
 
 
+def drawn_in_blocks(n):
+    """Uniform numbers of blocks of 64 neurons, each with a key of its own."""
+
+    def step(c):
+        keys = jax.vmap(lambda block: jax.random.fold_in(c[0], block))(jnp.arange(n // 64))
+        found = jax.vmap(lambda key: jax.random.uniform(key, (64,)))(keys).reshape(n)
+        return jax.random.split(c[0])[0], c[1] * 0.5 + found
+
+    return step, (jax.random.key(0), jnp.zeros(n))
+
+
+def spikes_product(n):
+    """Boolean spikes that reach all neurons."""
+    matrix = jnp.asarray(random.random((n, n)), jnp.float32) / n
+    return lambda v: jnp.where(v > 1, 0, v * 0.9) + 0.1 + (v > 1) @ matrix, jnp.linspace(0, 1, n)
+
+
 NARROW = ("int8", "int16", "uint8", "float16", "bfloat16")
 WIDE = ("int64", "uint64", "float64")
 BODIES = {
@@ -394,7 +423,10 @@ BODIES = {
     "normal numbers": (drawn(jax.random.normal), (10, 4000)),
     "bernoulli numbers": (drawn(lambda key, shape: jax.random.bernoulli(key, 0.1, shape)), (100,)),
     "integers": (drawn(lambda key, shape: jax.random.randint(key, shape, 0, 10)), (100,)),
-    "uniform 64-bit numbers": (drawn(lambda key, shape: jax.random.uniform(key, shape, "float64")), (1000,)),
+    "uniform 64-bit numbers": (drawn(lambda key, shape: jax.random.uniform(key, shape, "float64")), (10, 1000)),
+    "normal 64-bit numbers": (drawn(lambda key, shape: jax.random.normal(key, shape, "float64")), (1000,)),
+    "uniform numbers of blocks": (drawn_in_blocks, (64, 4096)),
+    "product of spikes": (spikes_product, (16, 100, 400, 1000)),
 }  # fmt: skip
 
 

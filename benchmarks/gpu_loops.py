@@ -20,6 +20,7 @@ import numpy as np
 from fused_programs import both_ways, coba, compiled, cuba, noise, stdp
 from jax import numpy as jnp
 
+import brainevent as be
 from examples.networks import coba as coba_network
 from examples.networks import cuba as cuba_network
 
@@ -80,11 +81,56 @@ def brainpy(n, steps):
     return programs, arguments, steps, is_fused
 
 
+def numba_cuda(n, steps):
+    """CUBA as `fused_programs.py` has it, whose neurons are one operator in Numba-CUDA."""
+    from numba import cuda, float32
+
+    exc_factor, inh_factor = np.float32(np.exp(-0.1 / 5)), np.float32(np.exp(-0.1 / 10))
+
+    @cuda.jit
+    def kernel(v, exc, inh, rest, arrived, v_out, exc_out, inh_out, rest_out, spikes):
+        """Update neurons.
+
+        Thread t reads v[t] alone. Thread t reads exc[t] alone. Thread t reads inh[t] alone. Thread t reads rest[t]
+        alone. Thread t writes v_out[t] alone. Thread t writes exc_out[t] alone. Thread t writes inh_out[t] alone.
+        Thread t writes rest_out[t] alone. Thread t writes spikes[t] alone.
+        """
+        i = cuda.grid(1)
+        if i < v.size:
+            excitation = exc_factor * exc[i] + float32(1.62) * arrived[i]
+            inhibition = inh_factor * inh[i] - float32(9) * arrived[v.size + i]
+            new = v[i]
+            if rest[i] <= 0:
+                new += float32(0.1 / 20) * (excitation + inhibition - (new + float32(49)))
+            spikes[i] = new > -50
+            v_out[i] = float32(-60) if spikes[i] else new
+            rest_out[i] = float32(49) if spikes[i] else rest[i] - float32(1)
+            exc_out[i], inh_out[i] = excitation, inhibition
+
+    neurons = be.XLACustomKernel(f"neurons_of_{n}")
+    in_place = {place: place for place in range(4)}
+
+    @neurons.def_numba_cuda_kernel
+    def of_types(*, outs):
+        return be.numba_cuda_kernel(kernel, outs=list(outs), launch_dims=n, input_output_aliases=in_place)
+
+    _, state, _, synapses = cuba(n, steps)
+    outs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in state]
+
+    def step(state, _, synapses):
+        *state, spikes = state
+        state = neurons(*state, be.BinaryArray(spikes) @ synapses, outs=outs)
+        return tuple(state), state[4]
+
+    return step, state, steps, synapses
+
+
 PROGRAMS = {
     "cuba": (of_arrays(cuba), SIZES, cuba_network),
     "coba": (of_arrays(coba), SIZES, coba_network),
     "brainpy": (brainpy, SIZES, coba_network),
     "noise": (of_arrays(noise), SIZES, None),
+    "numba_cuda": (of_arrays(numba_cuda), SIZES, cuba_network),
     "stdp": (of_arrays(stdp), {1_000: 4_000, 10_000: 2_000}, None),
 }
 ATTEMPTS, ROUNDS = 3, 5

@@ -8,10 +8,12 @@
 #   $ PYTHON=/usr/bin/python3.12 scripts/clients.sh FOLDER
 #   $ CLIENTS="brainstate brainspike" scripts/clients.sh FOLDER
 #   $ FUSED=1 scripts/clients.sh FOLDER          # also with loops as native calls: BRAINEVENT_FUSE_LOOPS=1
+#   $ FUSED=all scripts/clients.sh FOLDER        # the same, also of loops that are short, or faster without
+#   $ LIMIT=3600 scripts/clients.sh FOLDER       # ends a test file after an hour, and not after half an hour
 #
 # The clients and their versions are in clients.txt; the newest need Python 3.12. clients_tests.py says which of their test
 # files touch the package:
-# each runs in a process of its own, on the CPU. clients_table.py makes the table, and exits with 1 where a test passes on
+# each runs in a process of its own, on the CPU. clients_loops.py counts native loops. clients_table.py makes the table, and exits with 1 where a test passes on
 # PyPI's alone, or only without native loops.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -64,7 +66,10 @@ check() { # of one test file, what it does in one environment, and the name of i
   esac
   echo "${2:-$1}: $client/$file" >&2
   mkdir -p "$(dirname "$result")"
-  timeout --foreground 900 nice "$python" -m pytest -q -p no:cacheprovider -c /dev/null --rootdir "$home" -o junit_family=xunit1 \
+  counts=
+  [ "${2:-}" != fused ] || counts="-p clients_loops"
+  # shellcheck disable=SC2086 # of no words, or two
+  LOOPS=$result.loops PYTHONPATH=${counts:+$root/scripts} timeout --foreground "${LIMIT:-1800}" nice "$python" -m pytest -q -p no:cacheprovider $counts -c /dev/null --rootdir "$home" -o junit_family=xunit1 \
     --junitxml "$result.xml" "$home/$file" > "$result.log" 2>&1 < /dev/null || echo "  $(tail -n 1 "$result.log")" >&2
 }
 rm -rf "$results/ours" "$results/fused"
