@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Print the table of clients.sh, from pytest's report of each test file: RESULTS/{pypi,ours,fused}/CLIENT/FILE.xml."""
 
+import re
 import sys
 import xml.etree.ElementTree as ET
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,6 +99,21 @@ def listed(files: dict[str, Compared]) -> str:
     return "\n".join(lines) or "  none"
 
 
+def of_loops(folder: Path, most: int = 12) -> str:
+    """Say how many loops of each client became native calls, and why most of the others did not."""
+    clients: dict[str, Counter[str]] = defaultdict(Counter)
+    reasons: Counter[str] = Counter()
+    for file in sorted(folder.rglob("*.loops")):
+        counted = [line.split(" ", 1) for line in file.read_text().splitlines()]
+        for number, what in counted:
+            if what in ("seen", "native"):
+                clients[file.relative_to(folder).parts[0]][what] += int(number)
+            else:
+                reasons[re.sub(r"\d+", "N", what)] += int(number)
+    lines = [f"  {name}: {count['native']} of {count['seen']}" for name, count in clients.items()]
+    return "\n".join([*lines, *(f"  {number:6} {why}" for why, number in reasons.most_common(most))])
+
+
 def main(results: Path) -> bool:
     """Print the tables, and what passes on PyPI's alone, or with XLA's loops alone; tell whether anything does."""
     files = compare(results)
@@ -111,6 +127,8 @@ def main(results: Path) -> bool:
         print(table(fused, FUSED))
         print("\nPasses with XLA's loops alone")
         print(listed(fused))
+        print("\nLoops that became native calls, and why others did not")
+        print(of_loops(results / "fused"))
     return any(compared.behind for compared in (*files.values(), *fused.values()))
 
 

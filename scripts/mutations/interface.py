@@ -123,6 +123,13 @@ MUTANTS = (
         ("test_launch", "test_processes"),
     ),
     Mutant(
+        "machine-code-of-another-compiler-is-found",
+        "ffi/machine_code.py",
+        "parts = _FORMAT, text, _OPTIMISED, *releases, machine.triple",
+        "parts = _FORMAT, text, _OPTIMISED, machine.triple",
+        ("test_machine_code",),
+    ),
+    Mutant(
         "plan-launches-together-are-apart",
         "ffi/launch/handler.ll",
         "%apart = icmp eq i64 %flag, 0",

@@ -14,6 +14,13 @@ MUTANTS = (
         ("test_several_gpus",),
     ),
     Mutant(
+        "rows-pushed-first-are-those-of-other-lanes",
+        "network/gpu/several/push.cu",
+        "if (tid % PIECE < desk.quads[begin + k]) return",
+        "if (tid % PIECE < desk.quads[begin + k] && k < THREADS / PIECE) return",
+        ("test_several_gpus", "test_neurons_in_fours"),
+    ),
+    Mutant(
         "spikes-between-hosts-a-step-late",
         "network/hosts/engine.py",
         "self.apart = 1 if checked else min(self.least_delay, _MOST, self._own.most_apart)",
