@@ -37,7 +37,7 @@ HERE = Path(__file__).parent
 FOLDER = HERE / "_static" / "networks"
 NEST = HERE.parent / "tests" / "network" / "plasticity" / "reference" / "nest_hpc.json"
 CURVES = HERE.parent / "benchmarks" / "results" / "2026-11-26-training-curves.json"
-SEVERAL = CURVES.with_name("2026-11-27-nvidia-h200-several-gpus.json")
+SEVERAL = CURVES.with_name("2026-11-28-nvidia-h200-several-gpus.json")
 HOSTS = CURVES.with_name("2026-11-27-nvidia-h200-hosts.json")
 WIDE = 6.0  # inches: on a phone, words must still be large enough
 
