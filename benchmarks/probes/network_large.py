@@ -14,11 +14,10 @@ from benchmarks.probes.progress import tell
 from examples.networks import areas, cuba, microcircuit
 
 
-def four_circuits(scale: float) -> Any:
-    """Return the microcircuit four times, without synapses between the copies."""
-    copies = [microcircuit.network(scale) for _ in range(4)]
+def copies(count: int, scale: float) -> Any:
+    """Return the microcircuit so many times, without synapses between the copies."""
     populations, links = [], []
-    for number, copy in enumerate(copies):
+    for number, copy in enumerate([microcircuit.network(scale) for _ in range(count)]):
         own = {
             one.name: be.Population(f"{one.name}-{number}", one.size, one.rule, state=one.state, params=one.params)
             for one in copy.populations
@@ -40,7 +39,7 @@ def late_cuba(scale: float) -> Any:
 
 NETWORKS: dict[str, Callable[[float], Any]] = {
     "areas": areas.network,
-    "pd14_four": four_circuits,
+    "pd14_four": lambda scale: copies(4, scale),
     "cuba_late": late_cuba,
     "cuba_16": lambda scale: cuba.network(round(16_000_000 * scale)),
 }

@@ -113,6 +113,15 @@ static u32 lanes_with(OfLane<u32>& has) {
     for (u32 lane = 0; lane < 32; ++lane) bits |= (u32)(has[lane] != 0) << lane;
     return bits;
 }
+template <class T> static T of_lane(OfLane<T>& x, u32 lane) { return x[lane]; }
+static u32 sums_up_to(OfLane<u32>& n, OfLane<u32>& ends) {
+    u32 all = 0;
+    for (u32 lane = 0; lane < 32; ++lane) ends[lane] = all += n[lane];
+    return all;
+}
+static void only_add(bool yes, u32* at, u32 x, int*) { if (yes) add_in_block(at, x); }
+static void put_long(u64* at, u64 x) { __atomic_store_n(at, x, __ATOMIC_RELAXED); }
+static u64 get_long(const u64* at) { return __atomic_load_n(at, __ATOMIC_RELAXED); }
 static u32 count_bits(u32 x) { return __builtin_popcount(x); }
 static u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
     u32 all = 0;
@@ -161,6 +170,12 @@ static void get_handed(const u64* at, u64& v, u64& w) {
 static void await_packets(u64* arrived, u32 count, u32 turn) {
     while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) < (u64)count * (turn / 2 + 1)) sched_yield();
 }
+static void get_pair_first(const u64* at, u64& v, u64& w) { get_pair(at, v, w); }
+static bool any_thread(OfThread<bool>& so) {
+    bool any = false;
+    for (u32 tid = 0; tid < THREADS; ++tid) any |= so[tid];
+    return any;
+}
 static void fence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void fence_here() { fence(); }
 static void fence_in_block() {}
@@ -180,6 +195,7 @@ STRUCTURES = {
     "measure_rows": ["Laid"],
     "lay_rows": ["Laid"],
     "sort_lines": ["Lines"],
+    **{key: ["InParts"] for key in ("measure_in_parts", "begin_in_parts", "sort_in_parts")},
     **{key: ["Keyed"] for key in ("take_keys", "index_targets", "add_sources")},
     "order_rows": ["Ordered"],
     "fill_words": ["Filled"],

@@ -89,11 +89,29 @@ static u32 sums_before(OfLane<u32>& n, OfLane<u32>& before) {
     return all;
 }
 static u32 lanes_with(OfLane<u32>& has) { return ballot(has.x); }
+template <class T> static T of_lane(OfLane<T>& x, u32 lane) {
+    static thread_local u64 shown[THREADS];
+    shown[threadIdx.x] = x.x;
+    LANES_MEET;
+    const T found = (T)shown[threadIdx.x / 32 * 32 + lane];
+    LANES_MEET;
+    return found;
+}
+static u32 sums_up_to(OfLane<u32>& n, OfLane<u32>& ends) {
+    const u32 own = threadIdx.x & 31;
+    u32 all = 0;
+    for (u32 lane = 0; lane < 32; ++lane) {
+        all += of_lane(n, lane);
+        if (lane == own) ends.x = all;
+    }
+    return all;
+}
 static u32 ranks(OfLane<u32>& has, OfLane<u32>& before) {
     const u32 lanes = ballot(has.x);
     before.x = __builtin_popcount(below(lanes));
     return __builtin_popcount(lanes);
 }
+static bool any_thread(OfThread<bool>& so) { return meet(of_block, THREADS, so.x) != 0; }
 static void rest() { pause(); }
 """
 
@@ -169,8 +187,10 @@ def _lane_words():
     words = "".join(line for line in lines if not line.startswith(heads))
     for kind in ("Thread", "Lane"):
         words = _without(words, f"template <class T> struct Of{kind}", "};\n")
-    for name in ("highest", "sums_before", "lanes_with", "ranks"):
+    for name in ("highest", "sums_before", "sums_up_to", "lanes_with", "ranks"):
         words = _without(words, f"static u32 {name}(", "\n}\n")
+    words = _without(words, "static bool any_thread(", "\n}\n")
+    words = _without(words, "template <class T> static T of_lane(", "\n")
     words = _without(words, "static void rest()", "\n")
     words = words.replace("sched_yield();", "pause();")
     for name in ("enter", "leave"):

@@ -6,10 +6,13 @@ import dataclasses
 import jax.numpy as jnp
 import mixed_networks
 import numpy as np
+import pytest
 import synapse_rules
-from beside_interpreter import compare
+from beside_interpreter import compare, equal
 
 import brainevent as be
+from brainevent.errors import NotFiniteError
+from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Sample, Wanted
 
 ALL = Wanted(("a", "b"), (), (), {})
@@ -55,6 +58,36 @@ def check_all_that_rules_use(engine):
     assert sum(record.spikes["b"][0].size for record in records) > 20
     assert np.count_nonzero(before["w"] != after["w"]) > 0.5 * before["w"].size
     assert np.ptp(records[-1].samples["w"][:, 0]) > 0
+
+
+def check_that_a_state_goes_on(plan, engines):
+    """Compare engines that each go on with the state of the one before, for so many steps, with one interpreter."""
+    whole, state = Interpreted(plan), engines[0][0].state
+    whole.run(sum(steps for _, steps in engines), ALL, {})
+    for engine, steps in engines:
+        engine.load(state)
+        engine.run(steps, ALL, {})
+        state = engine.state
+    equal(state, whole.state)
+
+
+def check_that_a_synapse_is_named(where, engine_of, parts=1):
+    """Compare an engine of a plan in which weights become NaN with the interpreter: what it says, and its state."""
+
+    def broken(w, s, pre, post, p):
+        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
+
+    nothing = {"on_pre": None, "every": (), "state": {}, "params": {}, "post": {}}
+    rules = triplet(where, on_post=broken, pre={"x": be.trace(20.0)}, **nothing)
+    plan = synapse_rules.plan_of(network(rules, 0.3), parts, check_finite=True)
+    messages, states = [], []
+    for engine in (engine_of(plan), Interpreted(plan)):
+        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
+            engine.run(400, ALL, {})
+        messages.append(str(raised.value))
+        states.append(engine.state)
+    assert messages[0] == messages[1]
+    equal(*states)
 
 
 def network(plasticity, delay=None, sizes=(30, 20), probability=0.3):

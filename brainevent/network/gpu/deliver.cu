@@ -18,22 +18,36 @@ struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, a
     u64 other;
 };
 
+// Whether all threads of a block meet once in a step, or once more at its end. They do so once where spikes are held and
+// blocks await each other a step later: then one warp sends while the next step goes on.
+#one constexpr bool MEETS_ONCE = false;
+#several constexpr bool MEETS_ONCE = PUSHES && HOLD > 3 && LAG > 0 && !DRAWN_AHEAD && THREADS <= 512;  // as registers allow
+#several constexpr u32 HELD_ROOM = MEETS_ONCE ? QUEUE / 2 : 1;  // rows of one step
+
+// Which neurons a thread has. Then the warps that send and tell have the fewest.
+BE u32 seat_of(u32 tid) { return MEETS_ONCE ? (tid + THREADS - (CARRIERS + 1) * 32) % THREADS : tid; }
+
 struct alignas(16) Desk {  // what a block has in shared memory, besides ring and states
     u32 mine[2][MINE + 8];  // own spikes of a step: flags and their number, then their rows
     Inbox inbox[2];
     volatile u64 queue[QUEUE];  // rows to deliver: step + 1 : 32, row : 32
+    #several u64* inboxes[GPUS];  // of all GPUs
     volatile u32 queued[2], heard[2];  // how many rows were queued, and how many warps of listeners are through
     u32 recorded, stop, others, spare;
-    u32 fired[MINE];  // of own spikes: what is recorded of them, and the places of their neurons
+    u32 fired[1 + MEETS_ONCE][MINE];  // of own spikes: what is recorded of them, and the places of their neurons
     #several u32 noted[KEPT], held[KEPT];  // flags of blocks of this GPU in the last steps; own spikes of those, if blocks push
-    #several u32 told[2], counts[2][GPUS], quads[PUSHES ? QUEUE : 1];  // of namesakes: their flags, their spikes, what rows have
+    #several u32 told[4], counts[4][GPUS], quads[PUSHES ? QUEUE : 1];  // of namesakes: their flags, their spikes, what rows have
+    #several u32 known[4], begun[GPUS], numbers[2][HELD_ROOM];  // of rows that are held: how many, where those of one begin, and their numbers
+    #several const uint4* synapses;
+    #several volatile u32 sent;  // the step after that whose packet was sent last
     int nowhere[32];  // what is no synapse is added here, by each lane
-    u64 launched, began, reached[MARKS], spent[MARKS];  // when the launch began; of a step: when it began, cycles to its marks; and their sums
+    u64 launched, began, sends_since;  // when the launch began; the step; and that whose spikes are sent, which may be the one before
+    u64 reached[MARKS], spent[MARKS];  // cycles of a step to its marks, and their sums
 };
 
 // Where the time of a step goes: cycles to the last thread that reaches a mark.
 BE void mark(Desk& desk, u32 which) {
-    if (CLOCKED) raise_in_block(&desk.reached[which], cycles() - desk.began);
+    if (CLOCKED) raise_in_block(&desk.reached[which], cycles() - (which == SENT ? desk.sends_since : desk.began));
 }
 
 BE void begin_step(Desk& desk) {
@@ -43,6 +57,7 @@ BE void begin_step(Desk& desk) {
         desk.reached[k] = 0;
     }
     desk.began = cycles();
+    if (!MEETS_ONCE) desk.sends_since = desk.began;
 }
 
 // ---- delivery of a row to the ring of this block
@@ -269,9 +284,15 @@ BE void deliver_slot(const Net& net, const ShortRows& rows, const Ring& ring, u6
     else deliver_short(rows, ring, (u32)slot, (u32)slot + ((u32)(slot >> 32) & 0x7FFFFFFFu));
 }
 
+#grouped // Of the group of a block: its number, its first block, and how many blocks it has.
+#grouped BE const u32* group_of(const Net& net, u32 block) { return net.parts + 3 * (block - net.first_block); }
+#due BE void add_unqueued(const Net& net, const Ring& ring, u32 block, u32 number);
+
 // A lane delivers a row by itself: where rows are short, and where the queue is full.
 BE void deliver_alone(const Net& net, const ShortRows& rows, const Ring& of_all, u32 block, u32 number) {
     const Ring& ring = of_row(net, of_all, number);
+    #due add_unqueued(net, ring, block, number);
+    #due return;
     if (LAYOUT == SLOTS) deliver_slot(net, rows, ring, slot_of(rows, number));
     else if (LAYOUT == SHORT) deliver_short(rows, ring, read_row(rows.starts + number), read_row(rows.starts + number + 1));
     else {
@@ -458,6 +479,7 @@ BE void ask_for_rows(const Net& net, u32 block, u32 row) {
     #one const u32 blocks = net.blocks;
     #several const u32 blocks = net.own_blocks;
     if (LAYOUT == PADDED) ask_for_all(net.synapses + (u64)(row & 0xFFFFFFu) * blocks * 2, (row >> 24) * blocks * 2);
+    #due ask_for((const u64*)net.starts + (u64)number_of(net, block, row) * GROUPS);
     if (LAYOUT == SLOTS) ask_for_all((const u64*)net.starts + (u64)number_of(net, block, row) * blocks, blocks);
 }
 

@@ -77,7 +77,8 @@ BE void put_more(const Net& net, const Desk& desk, OfThread<Post>& posts, u32 e,
 
 #several BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own);
 
-BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
+// Send the packet of a step; return how many spikes it has.
+BE u32 send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t, u32 turn, u64 tag) {
     #plastic if (!CLUSTER && !LAZY) release_lists(net, block, t);
     #plastic const bool whole = !CLUSTER || all_is_handed(t);
     #plastic if (!whole) {  // the rest is in memory
@@ -115,6 +116,7 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         else if (CLUSTER) hand_pair(post.at, post.at + 2 * (CLUSTER + 1 - block), v, w);
         else put_pair(post.at, v, w);
         #plastic if (CLUSTER && post.at) hand_lines(net, post.at + 2 * (CLUSTER + 1 - block), block, lane, t);
+        #due ask_for_first(net, desk, block, n, e, lane);
     LANES_END
     LANES_MEET;
     #plastic if (CLUSTER && whole) list_own(net, block, t);
@@ -123,18 +125,24 @@ BE void send(const Net& net, Desk& desk, OfThread<Post>& posts, u32 block, u32 t
         mark(desk, SENT);
         if (block == 0 && is_late(net, desk, turn)) or_in_block(&desk.mine[e ^ 1][0], LATE << FLAGS);
         #plastic if (DEFERRED && plastic_desk.full) or_in_block(&desk.mine[e ^ 1][0], FULL << FLAGS);
+        #several desk.told[t & 3] = 0;
     LANES_END
+    return n;
+}
+
+// Record the spikes that were sent, and forget them: in the step after theirs, those alone that have room in shared memory.
+BE void record_sent(const Net& net, Desk& desk, u32 n, u32 block, u32 t, u32 turn, bool is_after = false) {
+    const u32 e = t & 1, others = is_after ? 0 : desk.others;
     LANES_DO
         const u32 listed = n < MINE ? n : MINE;
         NOT_UNROLLED
-        for (u32 k = lane; k < listed + desk.others; k += 32)
-            record(net, desk, k < listed ? desk.fired[k] : other_spikes(net, block)[k - listed], block, t, turn);
+        for (u32 k = lane; k < listed + others; k += 32)
+            record(net, desk, k < listed ? desk.fired[e * MEETS_ONCE][k] : other_spikes(net, block)[k - listed], block, t, turn);
     LANES_END
     LANES_MEET;
     ONE_LANE_DO
-        desk.others = 0;
+        if (!is_after) desk.others = 0;
         desk.mine[e][0] = 0;  // for the next step but one
-        #several desk.told[e] = 0;
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
     LANES_END

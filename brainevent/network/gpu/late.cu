@@ -21,9 +21,14 @@ BE Post move_post(Post post, u64 words, u32 tid, u32 t) {
 
 // How many steps after theirs packets of a block are read.
 #one BE u32 lag_of(const Net&, u32) { return LAG; }
-#several BE u32 lag_of(const Net& net, u32 from) {
-#several     return FAR_LAG > LAG && from - net.first_block >= net.own_blocks ? FAR_LAG : LAG;
-#several }
+#several #dealt BE u32 lag_of(const Net& net, u32 from) {
+#several #dealt     return FAR_LAG > LAG && from - net.first_block >= net.own_blocks ? FAR_LAG : LAG;
+#several #dealt }
+#grouped BE u32 lag_of(const Net& net, u32 from) {  // groups of a GPU may wait less for each other, too
+#grouped     const u32 place = from - net.first_block;
+#grouped     if (place >= net.own_blocks) return FAR_LAG;
+#grouped     return !GROUPS_APART || net.parts[3 * place] == net.parts[3 * blockIdx.x] ? LAG : FAR_LAG;
+#grouped }
 
 // Say whether there is a packet of a block to be read; all of them are, when all steps have been.
 BE bool is_read(const Net& net, u32 from, u32 turn, u32 steps) {

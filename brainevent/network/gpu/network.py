@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from .shape import (
     has_room,
     in_cluster,
     in_fours,
+    in_threads,
     list_words,
     pushed,
     room_of,
@@ -131,8 +132,20 @@ class DeviceNetwork:
         self, plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], count: int, shared_bytes: int
     ) -> Partition:
         """Share neurons out over blocks; return what those of this GPU own."""
-        dealt = self._owned(plan, partition_of(plan, kinds, numbers, count, threads_for(plan, kinds, count)))
-        return self._in_fours(plan, kinds, numbers, dealt, shared_bytes)
+        dealt = self._in_threads(
+            plan,
+            kinds,
+            threads_for(plan, kinds, count),
+            lambda threads: partition_of(plan, kinds, numbers, count, threads),
+            shared_bytes,
+        )
+        return self._in_fours(plan, kinds, numbers, self._owned(plan, dealt), shared_bytes)
+
+    def _in_threads(
+        self, plan: Plan, kinds: Sequence[Kind], threads: int, deal: Callable[[int], Partition], shared_bytes: int
+    ) -> Partition:
+        """Return a partition for threads that have several neurons in registers, or whatever suits a plan better."""
+        return in_threads(plan, kinds, threads, deal, slots_of(plan), shared_bytes, beside=self._beside)
 
     def _owned(self, plan: Plan, partition: Partition) -> Partition:
         """Return what blocks of this GPU own."""
@@ -152,7 +165,13 @@ class DeviceNetwork:
         lag = late.get("lag", 0) + late.get("extra", 0)
         wishes = wishes_of(plan, self.partition, lag, beside=self._beside)
         return room_of(
-            self.partition, self._kinds_of_build, slots_of(plan), self._most, *self._of_plastic, wishes=wishes
+            self.partition,
+            self._kinds_of_build,
+            slots_of(plan),
+            self._most,
+            *self._of_plastic,
+            wishes=wishes,
+            hold=late.get("hold", 0),
         )
 
     def _plastic_of(self, plan: Plan, params: Any = None) -> Plastic:

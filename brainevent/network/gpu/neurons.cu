@@ -3,13 +3,32 @@
 
 // The number of a neuron among those that are dealt to the same blocks: all of them, or those of this GPU.
 #one BE u32 dealt_number(const Net& net, u32 place, u32 block) { return place * net.blocks + block; }
-#several BE u32 dealt_number(const Net& net, u32 place, u32 block) {
-#several     return PLACED ? place * net.own_blocks + block - net.first_block : place * net.blocks + block;
-#several }
+#several #dealt BE u32 dealt_number(const Net& net, u32 place, u32 block) {
+#several #dealt     return PLACED ? place * net.own_blocks + block - net.first_block : place * net.blocks + block;
+#several #dealt }
 
-BE u32 neuron_at(const Net& net, const Common& of, u32 place, u32 block) {
-    return dealt_number(net, place, block) - of.begin + of.first;
-}
+#grouped // Of a population in the group of a block: where numbers begin, its first neuron there, and how many are there.
+#grouped BE const u32* share_of(const Net& net, u32 block, u32 population) {
+#grouped     return net.parts + 3 * (net.own_blocks + group_of(net, block)[0] * COMMON + population);
+#grouped }
+#grouped BE u32 number_in_group(const Net& net, u32 place, u32 block) {
+#grouped     const u32* const group = group_of(net, block);
+#grouped     return place * group[2] + block - net.first_block - group[1];
+#grouped }
+#grouped // The number of a neuron among those of this GPU; NOBODY if there is none.
+#grouped BE u32 dealt_number(const Net& net, u32 place, u32 block) {
+#grouped     const u32 number = number_in_group(net, place, block);
+#grouped     for (u32 k = 0; k < COMMON; ++k) {
+#grouped         const u32* const share = share_of(net, block, k);
+#grouped         if (number - share[0] < share[2]) return number - share[0] + share[1] + net.population[k].begin - net.population[k].first;
+#grouped     }
+#grouped     return NOBODY;
+#grouped }
+
+#dealt BE u32 neuron_at(const Net& net, const Common& of, u32 place, u32 block) {
+#dealt     return dealt_number(net, place, block) - of.begin + of.first;
+#dealt }
+#grouped BE u32 neuron_at(const Net&, const Common& of, u32 place, u32) { return of.first + place * of.size; }  // see know_group
 
 struct Own {
     u32 population, kind, neuron, place, flags, key0, key1;
@@ -87,9 +106,9 @@ BE void own_of(const Net& net, u32 number, Own& own) {
     for (u32 r = 0; r < RECEPTORS; ++r) own.quantum[r] = of.quantum[r];
 }
 
-// Where threads that follow each other have neurons of different populations, what is passed with a launch is in shared
-// memory, too, before all else: constants are quick where all threads read the same one. Then follow the tables of Poisson
-// numbers, if they have room, and where each begins: KNOWN_BYTES in all.
+// Where threads that follow each other have neurons of different populations, what those share is in shared memory, too,
+// before all else: constants are quick where all threads read the same one, and there is no room for those of very many
+// populations. Then follow the tables of Poisson numbers, if they have room, and where each begins: KNOWN_BYTES in all.
 BE Common* known_populations() {
     ROOM(room);
     return (Common*)room;
@@ -97,23 +116,25 @@ BE Common* known_populations() {
 
 BE u32* known_tables() { return (u32*)(known_populations() + COMMON) + -(sizeof(Common) / 4 * COMMON) % 4; }
 
-BE void know(const Net& net, u32 tid) {
-    if (!MIXED) return;
-    for (u32 k = tid; k < sizeof(Common) / 4 * COMMON; k += THREADS) ((u32*)known_populations())[k] = ((const u32*)net.common)[k];
-    u32* const tables = known_tables();
-    const float* const first = net.population[0].counted[0];
-    for (u32 k = tid; k < TABLE_WORDS; k += THREADS) tables[k] = ((const u32*)first)[k];
-    for (u32 k = tid; TABLE_WORDS && k < COMMON * DRAWS; k += THREADS)
-        tables[TABLE_WORDS + k] = (u32)(net.population[k / (DRAWS + !DRAWS)].counted[k % (DRAWS + !DRAWS)] - first);
-}
+#grouped // Of neurons in groups, this is what only this block knows: the neuron of place 0, and how many neurons are between two places.
+#grouped BE void know_group(const Net& net, u32 block, u32 tid) {
+#grouped     for (u32 k = tid; k < COMMON; k += THREADS) {
+#grouped         const u32* const share = share_of(net, block, k);
+#grouped         known_populations()[k].first = number_in_group(net, 0, block) - share[0] + share[1];
+#grouped         known_populations()[k].size = group_of(net, block)[2];
+#grouped     }
+#grouped }
 
 BE const Common& common_of(const Net& net, u32 number) { return MIXED ? known_populations()[number] : net.common[number]; }
 
-// The same, of what is passed with a launch.
+// The text of a population: what is passed with a launch goes with a table in this text.
+BE u32 kind_in(const Net& net, u32 number) { return SHARED_ARE_PASSED ? kind_of(number) : net.population[number].kind; }
+
+// The same, of what is passed with a launch, or in shared memory.
 BE void own_of_known(const Net& net, u32 number, Own& own) {
     const Common& of = common_of(net, number);
     own.population = number;
-    own.kind = kind_of(number);
+    own.kind = kind_in(net, number);
     own.flags = of.flags;
     own.key0 = of.key0;
     own.key1 = of.key1;
@@ -209,7 +230,7 @@ BE void record(const Net& net, Desk& desk, u32 spike, u32 block, u32 t, u32 turn
         const u32 at = next_in_block(&desk.mine[e][0]) & COUNT;
         if (USUALLY(at < MINE)) {
             desk.mine[e][at + 1] = row;
-            desk.fired[at] = spike;
+            desk.fired[e * MEETS_ONCE][at] = spike;
             if (!PUSHES) ask_for_rows(net, block, row);
             #one else ask_for_start(net, block, row);
             #several else if (!HOLD) ask_for_start(net, block, row);
@@ -287,19 +308,59 @@ BE void enter(const States& of, u32 tid) {
             of.inside[k * of.per + place] = of.outside[k * of.slots + place];
 }
 
+// Note what the neurons of each population share, and the tables of Poisson numbers.
+BE void know(const Net& net, u32 tid) {
+    if (!MIXED) return;
+    if (SHARED_ARE_PASSED) {
+        for (u32 k = tid; k < sizeof(Common) / 4 * COMMON; k += THREADS) ((u32*)known_populations())[k] = ((const u32*)net.common)[k];
+    } else {
+        for (u32 k = tid; k < COMMON; k += THREADS) {
+            const Population& of = net.population[k];
+            Common& to = known_populations()[k];
+            to.begin = of.begin;
+            to.size = of.size;
+            to.first = of.first;
+            to.flags = of.flags;
+            to.key0 = of.key0;
+            to.key1 = of.key1;
+            for (u32 r = 0; r < RECEPTORS; ++r) to.quantum[r] = of.quantum[r];
+            Own own;
+            own_of(net, k, own);
+            scalars_in_memory(net, own, to.p);
+        }
+    }
+    u32* const tables = known_tables();
+    const float* const first = net.population[0].counted[0];
+    for (u32 k = tid; k < TABLE_WORDS; k += THREADS) tables[k] = ((const u32*)first)[k];
+    for (u32 k = tid; TABLE_WORDS && k < COMMON * DRAWS; k += THREADS)
+        tables[TABLE_WORDS + k] = (u32)(net.population[k / (DRAWS + !DRAWS)].counted[k % (DRAWS + !DRAWS)] - first);
+}
+
 // Note the population of each neuron of a block.
 BE void mix(const Net& net, const States& of, u32 block, u32 tid) {
     for (u32 place = tid; place < net.per; place += THREADS) {
         of.which[place] = NO_POPULATION;
-        for (u32 k = 0; k < COMMON; ++k)
-            if (dealt_number(net, place, block) - net.common[k].begin < net.common[k].size) of.which[place] = k;
+        for (u32 k = 0; k < COMMON; ++k) {
+            const u32 begin = SHARED_ARE_PASSED ? net.common[k].begin : net.population[k].begin;
+            const u32 size = SHARED_ARE_PASSED ? net.common[k].size : net.population[k].size;
+            if (dealt_number(net, place, block) - begin < size) of.which[place] = k;
+        }
     }
 }
 
+// How many threads draw. Spikes come meanwhile, from several GPUs: so warps that send and listen do not draw, unless others
+// would take more turns.
+#one BE u32 threads_that_draw(u32) { return THREADS; }
+#several BE u32 threads_that_draw(u32 neurons) {
+#several     constexpr u32 FEWER = CARRIERS ? CARRIERS * 32 : THREADS;
+#several     return (neurons + FEWER - 1) / FEWER > (neurons + THREADS - 1) / THREADS ? THREADS : FEWER;
+#several }
+
 // Draw for a step of neurons of many small populations.
 BE void draw_mixed(const Net& net, const States& of, u32 block, u32 tid, u32 t) {
+    const u32 threads = threads_that_draw(net.per);
     NOT_UNROLLED
-    for (u32 place = tid; place < net.per; place += THREADS) {
+    for (u32 place = tid < threads ? tid : net.per; place < net.per; place += threads) {
         const u32 number = of.which[place];
         if (number == NO_POPULATION) continue;
         Own own;
@@ -383,7 +444,7 @@ template <bool PLAIN> BE void live_mixed(const Net& net, Desk& desk, const State
             own.place = l + m * THREADS;
             const u32 number = own.place < net.per ? states.which[own.place] : NO_POPULATION;
             if (number == NO_POPULATION) continue;
-            own.kind = kind_of(number);
+            own.kind = kind_in(net, number);
             for (u32 k = 0; k < WORDS; ++k) s[m][k] = get_state(states, k, own.place);
             take(net, own, now, sums[m]);
         }

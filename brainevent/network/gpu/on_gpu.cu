@@ -49,10 +49,12 @@ BE u32 next_in_block(u32* at) {
     asm volatile("atom.shared.inc.u32 %0, [%1], 0xFFFFFFFE;" : "=r"(before) : "r"((u32)__cvta_generic_to_shared(at)) : "memory");
     return before;
 }
-// Add to the ring if so, or in shared memory else to a word of this lane that is never read: so there is no branch.
+// Add to the ring if so, or in shared memory else to a word of this lane that is never read: so there is no branch. Of an
+// atomicAdd that nobody reads, the compiler makes one that returns the sum before; on several GPUs nothing is returned.
 BE void add_if(bool yes, int* at, int x, int* nowhere) {
     if (RING_IN_BLOCK) atomicAdd(yes ? at : nowhere + (threadIdx.x & 31), x);
-    else if (yes) atomicAdd(at, x);
+    #one else if (yes) atomicAdd(at, x);
+    #several else if (yes) asm volatile("red.global.add.u32 [%0], %1;" :: "l"(at), "r"(x) : "memory");
 }
 // That address if so, else that of a word of this lane.
 BE u32* or_nowhere(bool yes, u32* at, int* nowhere) { return yes ? at : (u32*)nowhere + (threadIdx.x & 31); }
@@ -119,6 +121,13 @@ BE void put_pair(u64* at, u64 v, u64 w) {
     asm volatile("{.reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t;}"
                  :: "l"(at), "l"(v), "l"(w) : "memory");
 }
+// The same, and see what other threads had written before they wrote this.
+BE void get_pair_first(const u64* at, u64& v, u64& w) {
+    asm volatile("{.reg .b128 t; ld.acquire.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t;}"
+                 : "=l"(v), "=l"(w) : "l"(at) : "memory");
+}
+// All threads of a block meet: say whether this is so for any of them.
+BE bool any_thread(OfThread<bool>& so) { return __syncthreads_or(so.x); }
 BE void fence() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 BE void fence_in_block() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
 BE void rest() {}  // between two looks at what is waited for

@@ -15,6 +15,7 @@ from .kinds import Kind, fractions_of
 
 __all__ = [
     "MOST_THREADS",
+    "Group",
     "Partition",
     "Placement",
     "kept_fours",
@@ -39,17 +40,41 @@ Array = Any
 
 
 @dataclass(frozen=True)
+class Group:
+    """Neurons that are dealt to the same blocks of a GPU: `ranges` of each population, to `blocks` from `first` on.
+
+    Their numbers, among those that are dealt to these blocks, begin at `begins`. `name` is for reports.
+    """
+
+    name: str
+    first: int
+    blocks: int
+    ranges: Mapping[str, tuple[int, int]]
+    begins: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many neurons of each population there are."""
+        return {name: high - low for name, (low, high) in self.ranges.items()}
+
+
+@dataclass(frozen=True)
 class Placement:
     """Which neurons of each population a GPU has: `ranges[gpu][population]`, from the first one to before the second.
 
     Spikes are delivered `lag` steps late on their own GPU, and on other ones by `extra` steps more: so no synapse
     between neurons on different GPUs has a delay of less than `lag + extra + 1` steps. `between` is their share of all.
+
+    What a GPU has may be in several `groups`, each on blocks of its own, since most synapses are within them. If these
+    are `apart`, what is said of spikes and delays of other GPUs is so for those of other groups, too.
     """
 
     ranges: tuple[Mapping[str, tuple[int, int]], ...]
     lag: int
     extra: int
     between: float
+    groups: tuple[tuple[Group, ...], ...] = ()
+    apart: bool = False
 
     @property
     def sizes(self) -> list[dict[str, int]]:
@@ -70,11 +95,13 @@ class Partition:
     their neurons share is passed with a launch.
 
     A block adds to the sums of its own neurons alone; if `pushed`, to those of all blocks of its GPU, which then lie
-    side by side in the memory of the device, one step after another.
+    side by side in the memory of the device, one step after another. It need not do so if states lie in shared memory,
+    `on_chip`.
 
     Blocks are numbered through all GPUs of a network: a GPU has `own` of them, from `first` on; 0 means all. With a
     `placement`, the neurons of a population that are on a GPU are dealt to its blocks alone: they have numbers of their
-    own there, which begin at `begins_on[gpu]`, and number n is place n // own of block first + n % own.
+    own there, and number n is place n // own of block first + n % own. If they are in `groups` of a GPU, that is so of
+    the blocks of each group; then `begins` number the neurons of this GPU, whatever their blocks.
 
     If others than this process have neurons of a population, too, it has those from `firsts[population]` on.
     """
@@ -90,10 +117,11 @@ class Partition:
     fours: tuple[int, ...] = ()
     common: int = 0
     pushed: bool = False
+    on_chip: bool = False
     first: int = 0
     own: int = 0
     placement: Placement | None = None
-    begins_on: tuple[Mapping[str, int], ...] = ()
+    groups: tuple[tuple[Group, ...], ...] = ()
     firsts: Mapping[str, int] = field(default_factory=dict)
 
     @functools.cached_property
@@ -127,6 +155,23 @@ class Partition:
             return self.begins[population], self.firsts.get(population, 0), size
         low, high = self.placement.ranges[self.first // self.here][population]
         return self.begins[population], low, high - low
+
+    @property
+    def parts(self) -> tuple[Group, ...]:
+        """The groups of neurons of this GPU, if there are several with blocks of their own."""
+        if self.placement is None or not self.placement.groups:
+            return ()
+        return self.groups[self.first // self.here]
+
+    @property
+    def part_words(self) -> Array:
+        """What kernels know of `parts`: of each block its part, the first block and the number of blocks of that.
+
+        Then of each part and population where their numbers begin, the first neuron, and how many there are.
+        """
+        blocks = [(k, part.first, part.blocks) for k, part in enumerate(self.parts) for _ in range(part.blocks)]
+        shares = [(part.begins[p], low, high - low) for part in self.parts for p, (low, high) in part.ranges.items()]
+        return np.array(blocks + shares, np.uint32).reshape(-1)
 
     @property
     def row_blocks(self) -> int:
@@ -174,10 +219,10 @@ class Partition:
         """Return the numbers of the neurons of a population: place * blocks + block."""
         if self.placement is not None:
             found, own = np.empty(size, np.int64), self.blocks // len(self.placement.ranges)
-            for gpu, (ranges, begins) in enumerate(zip(self.placement.ranges, self.begins_on, strict=True)):
-                low, high = ranges[population]
-                here = np.arange(begins[population], begins[population] + high - low)
-                found[low:high] = here // own * self.blocks + gpu * own + here % own
+            for gpu, group in ((gpu, group) for gpu, groups in enumerate(self.groups) for group in groups):
+                low, high = group.ranges[population]
+                here = np.arange(group.begins[population], group.begins[population] + high - low)
+                found[low:high] = here // group.blocks * self.blocks + gpu * own + group.first + here % group.blocks
             return found
         begin = self.begins[population]
         return slice(begin, begin + size)
@@ -226,18 +271,34 @@ def partition_of(
 
 
 def placed_partition(
-    plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], placement: Placement, own: int, gpu: int
+    plan: Plan,
+    kinds: Sequence[Kind],
+    numbers: Mapping[str, int],
+    placement: Placement,
+    own: int,
+    gpu: int,
+    threads: int = 0,
 ) -> Partition:
-    """Share the neurons that each GPU has out over its `own` blocks; return what one of the GPUs has."""
-    blocks = own * len(placement.ranges)
-    threads = threads_for(plan, kinds, blocks, placement)
-    found = [partition_of(plan, kinds, numbers, own, threads, sizes) for sizes in placement.sizes]
-    per = max(one.per for one in found)
-    places = np.max([np.diff([*one.reach, one.cells]) for one in found], axis=0)
+    """Share the neurons that each GPU has out over its `own` blocks; return what one of the GPUs has.
+
+    With `threads`, those have several neurons in registers.
+    """
+    blocks, apart = own * len(placement.ranges), bool(placement.groups)
+    groups = placement.groups or tuple((Group("", 0, own, ranges),) for ranges in placement.ranges)
+    found = [
+        [partition_of(plan, kinds, numbers, group.blocks, threads, group.sizes) for group in of_gpu]
+        for of_gpu in groups
+    ]
+    all_of = [one for of_gpu in found for one in of_gpu]
+    per = max(one.per for one in all_of)
+    places = np.max([np.diff([*one.reach, one.cells]) for one in all_of], axis=0)
     reach: list[int] = [0, *np.cumsum(places).tolist()]
     common = len(plan.populations) if per > MOST_THREADS and _is_constant(plan, kinds) else 0
+    sizes = placement.sizes[gpu]
+    ends = np.cumsum([0, *sizes.values()]).tolist()
     return replace(
-        found[gpu],
+        found[gpu][0],
+        begins=dict(zip(sizes, ends[:-1], strict=True)) if apart else found[gpu][0].begins,
         blocks=blocks,
         per=per,
         sources=per * blocks,
@@ -247,7 +308,10 @@ def placed_partition(
         first=own * gpu,
         own=own,
         placement=placement,
-        begins_on=tuple(one.begins for one in found),
+        groups=tuple(
+            tuple(replace(group, begins=one.begins) for group, one in zip(*of_gpu, strict=True))
+            for of_gpu in zip(groups, found, strict=True)
+        ),
     )
 
 

@@ -21,7 +21,7 @@ struct Reached {  // a spike that reaches the synapses begin to end - 1 of this 
     u32 source, where, begin, end;  // row of delays : 16, projection : 15, whether these are its first synapses : 1
 };
 
-constexpr u32 FIRST = 1u << 31, PARTED = 8, OWN = 8;  // parts of a spike in the queue, at most; events in shared memory
+constexpr u32 FIRST = 1u << 31, MOST_PARTS = 8, OWN = 8;  // parts of a spike in the queue, at most; events in shared memory
 
 BE u32 row_of(const Reached& spike) { return spike.where & 0xFFFF; }
 BE u32 length_of(const Reached& spike) { return spike.end - spike.begin; }
@@ -279,7 +279,7 @@ BE u32 sampled(const Net& net, const SynapseSample& of, u64 synapse, u32 block);
 // Queue a spike for a step, in parts that warps share out; if there is no room for all, the queue is not used.
 BE void enqueue(Reached spike, u32 begin, u32 end, u32 t) {
     u32 part = DEFERRED ? PART : 32;
-    while (part * PARTED < end - begin) part *= 2;
+    while (part * MOST_PARTS < end - begin) part *= 2;
     const u32 n = end == begin ? 1 : (end - begin + part - 1) / part, at = add_in_block(&plastic_desk.queued[t & 3], n);
     if (!USUALLY(at + n <= REACHED)) return;
     for (u32 k = 0; k < n; ++k) {

@@ -90,6 +90,11 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
         const u32 row = to.rows[source];
         return to.synapses + ((u64)(row & 0xFFFFFFu) * of.blocks + (u64)block * (row >> 24)) * 8 + at * words;
     }
+    #several if (of.layout == PARTED) {
+    #several     const u32* const part = of.part_of + 3 * block;
+    #several     const u64 start = ((const u64*)to.starts)[(u64)source * of.parts + part[0]];
+    #several     return to.synapses + ((u64)(u32)start + (u64)(block - part[1]) * (start >> 32 & 0xFFF)) * 4 + at;
+    #several }
     u32* const begin = to.synapses + to.bases[block] * (of.layout == COMPACT ? 4 : 1);
     if (of.layout != SLOTS)
         return begin + (u64)first_word(of, to, source, block) * (of.layout == COMPACT ? 4 : 1) + at * words;
@@ -104,6 +109,11 @@ BE u32* place_of(const Given& of, const Rows& to, u32 source, u32 block, u32 at,
 #several BE bool is_here(const Given& of, u32 target) { return block_of(of, target) < of.here; }
 #several // Whether a synapse is placed here: tables may have no number for the sources whose rows are elsewhere.
 #several BE bool is_placed(const Given& of, u32 source, u32 target) { return source != NOBODY && is_here(of, target); }
+#several // Whether spikes of a source are read later by the block of a target, since they are of another GPU or group.
+#several BE bool is_read_later(const Given& of, u32 source, u32 target) {
+#several     if (!is_here(of, source)) return true;
+#several     return of.apart && of.part_of[3 * block_of(of, source)] != of.part_of[3 * block_of(of, target)];
+#several }
 // The numbers of neurons of a projection, among those of all populations.
 #one BE u32 source_number(const Given& of, u32 k) { return of.source_begin + k; }
 #one BE u32 target_number(const Given& of, u32 k) { return of.target_begin + k; }
@@ -121,7 +131,7 @@ BE void put_synapse(const Given& of, const Rows& to, u32 source, u32 target, int
     const u32 at = count_synapse(of, to, source, target);
     #one const u32 cell = of.reach + target / of.owners + target % of.owners * of.share;
     #several const u32 cell = of.reach + target / of.owners + block_of(of, target) * of.share;
-    #several if (!is_here(of, source)) delay -= of.extra;
+    #several if (is_read_later(of, source, target)) delay -= of.extra;
     const u32 word = cell << of.cell_shift | delay << of.delay_shift;
     const u32 entry = of.wide ? word : word | ((u32)weight & of.weight_mask);
     #one u32* const row = place_of(of, to, source, target % of.blocks, at, entry);

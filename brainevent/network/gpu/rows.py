@@ -20,7 +20,21 @@ from ..plan.projections import ProjectionPlan
 from .device import Device, Kernels, Memory, cleared, held
 from .drawing import Drawing, DrawnRows, needs_tables
 from .partition import Partition
-from .structs import COMPACT, GIVEN, GIVEN_HERE, LAID, NOBODY, PADDED, PUSHED, ROWS, SHORT, SLOTS, filled
+from .structs import (
+    COMPACT,
+    GIVEN,
+    GIVEN_HERE,
+    IN_PARTS,
+    LAID,
+    NOBODY,
+    PADDED,
+    PARTED,
+    PUSHED,
+    ROWS,
+    SHORT,
+    SLOTS,
+    filled,
+)
 from .text import other_text
 
 __all__ = [
@@ -38,7 +52,7 @@ __all__ = [
     "rows_text",
 ]
 
-LAYOUTS = ("padded rows", "compact rows", "short rows", "rows in slots", "whole rows")
+LAYOUTS = ("padded rows", "compact rows", "short rows", "rows in slots", "whole rows", "rows of parts")
 LONG_ROW = 6  # words, on average: a warp delivers it
 MANY_ROWS = 2**19  # of each block: all warps deliver those of the neurons that spike in a step
 Array = Any
@@ -86,7 +100,9 @@ class DeviceRows:
     `rows` are what packets carry, by source neuron: where padded rows lie, else the place of the neuron. `starts` and
     `bases` say where other rows lie; of rows in slots, `starts` are the slots. `block_words` is how many words a block
     has at most, if rows are short. If padded rows lie elsewhere on each of several GPUs, these send each other numbers
-    of neurons: `number_of` has them by the place of a row, and `row_of` has the rows of this GPU by number.
+    of neurons: `number_of` has them by the place of a row, and `row_of` has the rows of this GPU by number. Rows of
+    parts are as long for all blocks of a part, in the order of delays: `starts` has the first one by source and part,
+    and `parts` what kernels know of these.
     """
 
     layout: int
@@ -99,12 +115,13 @@ class DeviceRows:
     block_words: int = 0
     number_of: Memory | None = None
     row_of: Memory | None = None
+    parts: Memory | None = None
 
     @property
     def memories(self) -> dict[str, Memory]:
         """What lies on the device, by its name in the texts of kernels."""
         found = {"synapses": self.synapses, "starts": self.starts, "bases": self.bases}
-        found |= {"number_of": self.number_of, "row_of": self.row_of}
+        found |= {"number_of": self.number_of, "row_of": self.row_of, "parts": self.parts}
         return {name: memory for name, memory in found.items() if memory is not None}
 
     @property
@@ -144,6 +161,7 @@ _THREADS = 256
 _MOST_BLOCKS = 65_536
 _BASES, _WIDTHS = 2**24, 2**8  # of padded rows, in eights of words
 _MOST_PADDING, _MOST_AMONG = 1.6, 2.5  # times the bytes of compact rows, on one GPU and on several
+_QUADS, _DELAY_BITS = 255, 10  # of rows of parts, at most
 _SLOT_BYTES = 14  # of a synapse, at most, where slots hold the rows
 _SYNAPSES, _PLACES, _NUMBERS = "synapses", "places of rows", "numbers of neurons"
 Gather = Callable[[Any], list[Any]]  # from the value of this GPU to those of all
@@ -210,6 +228,12 @@ class _Sorter:
     of_all: Gather = alone
     apart: bool = False  # padded rows lie elsewhere on each GPU
     several: bool = False  # some synapses are elsewhere
+    parts: Memory | None = None  # of this GPU, if there are any
+
+    @functools.cached_property
+    def kernels_in_parts(self) -> Kernels:
+        """The kernels of "rows_in_parts.cu"."""
+        return Kernels(self.device, other_text(["several/rows_in_parts.cu"], _THREADS, self.device.words), _THREADS)
 
     @functools.cached_property
     def kernels(self) -> Kernels:
@@ -249,6 +273,19 @@ class _Sorter:
         words, quads, outside = (sum(int(sizes[k]) for sizes, _ in found) for k in range(3))
         return _Measured(words, quads, outside, np.maximum.reduce([own for _, own in found]), here)
 
+    def in_parts(self, **where: int) -> Any:
+        """Return what kernels that lay rows of parts out are to know."""
+        assert self.parts is not None
+        sizes = {"sources": self.partition.sources, "blocks": self.partition.here, "parts": len(self.partition.parts)}
+        shared = {"used": self.used.address, "part_of": self.parts.address, "delay_shift": self.entry.delay_shift}
+        return filled(IN_PARTS, longest=4 * _QUADS, **sizes, **shared, **where)
+
+    def sort_in_parts(self, places: Mapping[str, int]) -> None:
+        """Sort rows of parts by their delays, and note the least delay of each."""
+        about = self.in_parts(starts=places["starts"], synapses=places["synapses"])
+        self.kernels_in_parts.launch("sort_in_parts", _MOST_BLOCKS, about)
+        self.device.wait()
+
     def ends(self, layout: int, starts: int = 0, start_bytes: int = 4) -> Array:
         """Return how much the rows of each block take, and write where they lie."""
         blocks = self.partition.row_blocks
@@ -279,8 +316,9 @@ def place_synapses(
     several = partition.gpus > 1 or numbering is not None
     drawing = Drawing(device, several=several, parts=parts)
     given, numbers_of = [], _numbers_of(device, plan, partition, numbering)
+    groups = held(device, partition.part_words, "parts of a network") if partition.parts else None
     for place, (about, source) in enumerate(zip(plan.projections, plan.synapses.sources, strict=True)):
-        shared = _shared(plan, partition, entry, about, several=several)
+        shared = _shared(plan, partition, entry, about, groups, several=several)
         if numbering is not None:
             shared["owners"] = numbering.owners
         if numbers_of:
@@ -298,7 +336,7 @@ def place_synapses(
         elif about.entries:
             given.append(_uploaded(device, shared, plan, plan.synapses[place]))
     used = device.memory(4 * partition.sources * partition.row_blocks, "numbers of synapses by neuron and block")
-    sorter = _Sorter(device, partition, entry, given, used, of_all, apart, several)
+    sorter = _Sorter(device, partition, entry, given, used, of_all, apart, several, groups)
     sorter.place()
     rows = _laid_out(sorter, room)
     numbers = held(device, rows.rows, "numbers of rows")
@@ -307,7 +345,9 @@ def place_synapses(
     sorter.place(
         COMPACT if partition.pushed else rows.layout, rows=numbers.address, start_bytes=rows.start_bytes, **places
     )
-    return replace(rows, row_of=numbers) if rows.number_of else rows
+    if rows.layout == PARTED:
+        sorter.sort_in_parts(places)
+    return replace(rows, row_of=numbers if rows.number_of else None, parts=groups)
 
 
 def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
@@ -320,6 +360,8 @@ def _laid_out(sorter: _Sorter, room: int) -> DeviceRows:
     padding, least = (_MOST_PADDING, 2 * LONG_ROW) if partition.gpus == 1 else (_MOST_AMONG, LONG_ROW)
     if partition.pushed:
         return replace(_with_starts(sorter, COMPACT, _places(partition, found), sorter.ends(COMPACT)), layout=PUSHED)
+    if partition.parts and (parted := _in_parts(sorter, found)):
+        return parted
     if sorter.apart and (padded_here := _padded_apart(sorter, found, padding)):
         return padded_here
     count = partition.sources * partition.blocks
@@ -367,6 +409,28 @@ def _padded_apart(sorter: _Sorter, found: _Measured, padding: float) -> DeviceRo
     return DeviceRows(PADDED, entry, rows, synapses, number_of=held(device, numbers, "numbers of neurons by row"))
 
 
+def _in_parts(sorter: _Sorter, found: _Measured) -> DeviceRows | None:
+    """Return rows that are as long for all blocks of a part; None if they do not suit all GPUs."""
+    partition, device = sorter.partition, sorter.device
+    starts = device.memory(8 * partition.sources * len(partition.parts), _PLACES)
+    ends, widest = device.memory(8 * partition.sources, "sizes of rows"), cleared(device, 4, "the widest row")
+    about = sorter.in_parts(starts=starts.address, ends=ends.address, widest=widest.address)
+    blocks = min(-(-partition.sources // _THREADS), _MOST_BLOCKS)
+    sorter.kernels_in_parts.launch("measure_in_parts", blocks, about)
+    quads = ends.download(np.uint64, partition.sources)
+    bases = np.cumsum(quads) - quads
+    size, most = int(quads.sum()), int(widest.download(np.uint32, 1)[0])
+    entry = sorter.entry
+    fits = not entry.wide and entry.delay_bits <= _DELAY_BITS and most <= _QUADS and size < 2**32
+    if not all(sorter.of_all(fits)):
+        return None
+    ends.upload(bases)
+    sorter.kernels_in_parts.launch("begin_in_parts", blocks, about)
+    device.wait()
+    rows = _places(partition, found)
+    return DeviceRows(PARTED, entry, rows, cleared(device, 16 * size, _SYNAPSES), starts, start_bytes=8)
+
+
 def _places(partition: Partition, found: _Measured) -> Array:
     """Return the place of each source neuron in its block, or NOBODY."""
     places = np.arange(partition.sources) // partition.blocks
@@ -385,12 +449,18 @@ def _with_starts(
     return DeviceRows(layout, sorter.entry, rows, synapses, starts, bases, start_bytes, block_words)
 
 
-def _shared(plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan, *, several: bool) -> Any:
+def _shared(
+    plan: Plan, partition: Partition, entry: Entry, about: ProjectionPlan, groups: Memory | None, *, several: bool
+) -> Any:
     """Return what kernels are to know of a projection, but for its synapses."""
-    target = plan.population(about.target)
+    target, among = plan.population(about.target), dict[str, int]()
+    if several:
+        among = {"first": partition.first, "here": partition.here, "extra": partition.extra}
+    if groups is not None and partition.placement is not None:
+        among |= {"parts": len(partition.parts), "part_of": groups.address, "apart": partition.placement.apart}
     return filled(
         GIVEN_HERE if several else GIVEN,
-        **({"first": partition.first, "here": partition.here, "extra": partition.extra} if several else {}),
+        **among,
         sources=plan.population(about.source).size,
         source_begin=partition.begins[about.source],
         target_begin=partition.begins[about.target],

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,12 +11,12 @@ from ...errors import NetworkError
 from ..description.checks import is_integer
 from ..plan.plan import Plan
 from ..run.report import in_bytes
-from .kinds import Kind, fractions_of
+from .kinds import Kind, fractions_of, words_of
 from .partition import MOST_THREADS, Partition, kept_fours, partition_of, threads_for, threads_in_fours
 from .rows import LONG_ROW, MANY_ROWS, DeviceRows, bytes_in_block, place_bits
-from .structs import COMPACT, NOBODY, PADDED, SHORT, SLOTS
+from .structs import COMPACT, NOBODY, PADDED, PARTED, SHORT, SLOTS
 from .structure import Structure
-from .sums import Sums, Wishes, sums_of
+from .sums import Sums, Wishes, sums_of, wishes_of
 
 __all__ = [
     "CLUSTER",
@@ -31,6 +31,7 @@ __all__ = [
     "in_cluster",
     "in_fours",
     "in_program",
+    "in_threads",
     "list_words",
     "room_of",
     "shape_of",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 __all__ += ["delivers_at_once", "lag_for", "least_delay", "pushed"]
 
+_MORE_TURNS = 2.5  # that threads with several neurons in registers may take, for one of those without gaps
 _APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have groups of 16 and of 18
 _NEURONS = 64  # of a block, where there are enough blocks
 CLUSTER, _IN_CLUSTER = 16, 512  # blocks of the largest cluster; neurons of each, at most
@@ -45,6 +47,7 @@ _LINE = 8  # packets
 _MOST_TOGETHER = 8  # times four words of a row, of which a warp delivers several
 _TWO_EACH = 16  # the same, of which lanes read two words each
 _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in memory takes as long as a step
+_UNITS_TOLD = 10  # of a packet to namesakes: if one of all blocks needs a list in a step, all wait for that
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
 _QUEUED = (
@@ -52,9 +55,11 @@ _QUEUED = (
     24,
 )  # rows of a block, and of each of its namesakes on other GPUs, that are looked up before they are pushed
 _MOST_HOLD, _KEPT = 14, 32  # steps for which spikes are held before they are pushed; of which packets are kept then
+_AT_ONCE = 3  # if spikes are held for more steps, threads of a block meet once in a step: MEETS_ONCE in deliver.cu
 MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
 _FAR = 2  # inboxes of another GPU: with one its blocks wait for the same lines, and more stores to it take longer
 _MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if fewer listen to them than to blocks
+_MESSAGE_OF_PARTS = 128  # the same, if that GPU has parts: of many neurons, as many spikes as there is room for
 _MESSAGES = False  # also where rows lie at one place on all GPUs: packets, which say it, took 3.02 us, messages 3.20
 _LEAST_CARRIERS = 4  # warps that deliver
 _FEW_LISTENERS = 4  # warps, beside which half of the threads of a block suit few neurons
@@ -152,16 +157,43 @@ def pushed(plan: Plan, partition: Partition) -> Partition:
     """
     spikes_alone = not plan.couplings and not any(population.rule.value for population in plan.populations)
     entries = sum(projection.entries for projection in plan.projections)
-    in_registers = partition.per <= MOST_THREADS or partition.threads > 0
-    many = partition.sources > _MANY or not in_registers
+    neurons = sum(population.size for population in plan.populations)  # not places, of which many may have none
+    on_chip = partition.per <= MOST_THREADS or partition.threads > 0 or partition.on_chip
+    many = partition.sources > _MANY or not on_chip
     pushing = replace(partition, pushed=True)
     suits = (
         many
         and not plan.plastic
         and (partition.gpus == 1 or spikes_alone)
-        and entries < LONG_ROW * partition.sources * partition.blocks
+        and entries < LONG_ROW * neurons * partition.blocks
     )
     return pushing if suits and sum(place_bits(plan, pushing)) <= _WORD else partition
+
+
+def in_threads(
+    plan: Plan,
+    kinds: Sequence[Kind],
+    threads: int,
+    deal: Callable[[int], Partition],
+    slots: int,
+    shared_bytes: int,
+    *,
+    beside: bool,
+) -> Partition:
+    """Deal neurons to registers of so many threads; or of none, to shared memory, if threads then take few turns.
+
+    In registers, all threads have neurons of one population at a time: with many small populations, each thread takes
+    many turns, for few neurons, and empty places have sums, too, which take the room of those of later steps.
+    """
+    found = deal(threads)
+    neurons = sum(population.size for population in plan.populations)
+    turns = -(-neurons // (found.blocks * MOST_THREADS))
+    if plan.plastic or beside or len(found.cells_of) <= _MORE_TURNS * turns:
+        return found
+    other = replace(deal(0), on_chip=True)
+    room = room_of(other, kinds, slots, shared_bytes, wishes=wishes_of(plan, other, 0, beside=beside))
+    on_chip = room.words_in_block == words_of(kinds) and (room.ring_in_block or room.sums.near > 0)
+    return other if on_chip and room.sums.mixed else found
 
 
 def in_fours(
@@ -217,20 +249,21 @@ def room_of(
     of_warp: int = 0,
     handed: int = 0,
     wishes: Wishes | None = None,
+    hold: int = 0,
 ) -> Room:
     """Share the shared memory of a block out over lists, the sums of the given number of slots, and states.
 
     `lists` is how many lists of events plastic synapses need, `table` how many words their table has, `of_warp` how
     many bytes each warp needs, and `handed` how many what blocks of a cluster hand each other. `wishes` are what else
-    may lie there.
+    may lie there. Spikes are held for `hold` steps.
     """
     large = has_room(shared_bytes)
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
     reached = (_REACHED if large and not handed else _WARP) if lists else 0  # those of a cluster are at hand
     if partition.pushed:  # no thread delivers spikes of other blocks, but for those of its namesakes
-        queue = _WARP if partition.gpus == 1 else 2 * _QUEUED[not large] * partition.gpus
+        queue = _WARP if partition.gpus == 1 else (2 if hold else 1) * _QUEUED[not large] * partition.gpus
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += 4 * (queue + 2 * partition.gpus + 2 * _KEPT) if partition.pushed and partition.gpus > 1 else 0
+    desk += _among_gpus(partition, queue, mine, hold)
     desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP + handed if lists else 0
     table = table if large and table <= _TABLE else 0
     desk += 8 * table
@@ -259,6 +292,14 @@ def room_of(
     taken = max(taken, 16 * partition.threads * shared_there)
     places = queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken
     return Room(*places, reached, lists, table, of_warp, sums, partition.fours, kept_there, shared_there)
+
+
+def _among_gpus(partition: Partition, queue: int, mine: int, hold: int) -> int:
+    """Return how many bytes more blocks need that push on several GPUs, and hold spikes for so many steps."""
+    if not partition.pushed or partition.gpus == 1:
+        return 0
+    twice = 4 * (mine + queue) + 128 if hold > _AT_ONCE else 0  # spikes of two steps are recorded, and rows numbered
+    return 4 * (queue + 2 * partition.gpus + 2 * _KEPT) + twice
 
 
 def shape_of(
@@ -293,7 +334,7 @@ def shape_of(
         layout=rows.layout,
         wide=rows.entry.wide,
         cluster=partition.blocks if clustered else 0,
-        units=1 if clustered or partition.per <= MOST_THREADS else _UNITS,
+        units=1 if clustered or partition.per <= MOST_THREADS else _units(partition, room),
         parts=_parts(rows.block_words / max(1, partition.sources)) if rows_in_block else 1,
         checked=checked,
         only_nan=only_nan,
@@ -306,7 +347,7 @@ def shape_of(
         **{name: getattr(room, name) for name in (*_OF_ROOM, *_OF_FOURS)} | dict(room.sums.structure),
         **_delivery(partition, rows, room, alone=direct or graded or room.reached > 0, direct=direct),
         cells=partition.cells_of,
-        populations=kinds if partition.common else (),
+        **_of_populations(partition, room, kinds),
         **{**coupled, **late, "message": message, "apart": rows.number_of is not None},
     )
     shared = room.taken + (own_rows if rows_in_block else 0) + room.of_warp * structure.threads // _WARP
@@ -315,6 +356,17 @@ def shape_of(
     values = 2 * _row_numbers(partition, rows) if graded else 0
     sizes = copies, packets, rows.block_words + rows.block_words % 2, values, room.sums.words
     return Shape(structure, shared, *sizes)
+
+
+def _of_populations(partition: Partition, room: Room, kinds: tuple[int, ...]) -> Mapping[str, Any]:
+    """Return the kinds of populations, if what those share is passed with a launch, or how many are mixed without."""
+    return {"populations": kinds} if partition.common else {"many": len(kinds) if room.sums.mixed else 0}
+
+
+def _units(partition: Partition, room: Room) -> int:
+    """Return how many units a packet has, if blocks have many neurons."""
+    told = partition.pushed and partition.gpus > 1 and room.mine == _LARGE[1]
+    return _UNITS_TOLD if told else _UNITS
 
 
 def _least_threads(room: Room, *, clustered: bool) -> int:
@@ -329,19 +381,20 @@ def _delivery(partition: Partition, rows: DeviceRows, room: Room, *, alone: bool
     addition takes long. If there are many rows, of which each takes its time, one has lanes for twice as many words.
     And say whether all warps deliver.
     """
-    count = int((rows.rows != NOBODY).sum()) * partition.here
-    quads = rows.synapses.nbytes / 16 / max(1, count)
+    assert room.sums.mixed or not partition.parts  # else blocks do not know which neurons they have
+    sources = int((rows.rows != NOBODY).sum())  # that have synapses on this GPU
+    quads = rows.synapses.nbytes / 16 / max(1, sources * partition.here)
     few = _MOST_TOGETHER / (4 if partition.sources > MANY_ROWS else 2)
     one = alone or room.ring_in_block or rows.layout not in (PADDED, COMPACT) or quads > _MOST_TOGETHER
-    helping = _all_deliver(partition, rows, room, direct=direct)
+    helping = _all_deliver(sources, rows, room, direct=direct)
     two_words = room.sums.near > 0 and quads <= _TWO_EACH
     return {"together": 1 if one else 4 if quads > few else 8, "two_words": two_words, "helping": helping}
 
 
-def _all_deliver(partition: Partition, rows: DeviceRows, room: Room, *, direct: bool) -> bool:
+def _all_deliver(sources: int, rows: DeviceRows, room: Room, *, direct: bool) -> bool:
     """Say whether so many rows are delivered in a step that warps which send and listen help when that is done."""
-    many = partition.sources > (_MANY_NEAR if room.sums.near else MANY_ROWS)
-    return many and rows.layout in (PADDED, COMPACT) and not direct and not room.reached
+    many = sources > (_MANY_NEAR if room.sums.near else MANY_ROWS)
+    return many and rows.layout in (PADDED, COMPACT, PARTED) and not direct and not room.reached
 
 
 def in_program(shape: Shape) -> Shape:
@@ -353,7 +406,8 @@ def in_program(shape: Shape) -> Shape:
 
 def _message(rows: DeviceRows, late: Mapping[str, Any]) -> int:
     """Return how many units a message has, 0 if packets take its place."""
-    return late.get("message", 0) if _MESSAGES or rows.number_of is not None else 0
+    tells = _MESSAGES or rows.number_of is not None or rows.layout == PARTED
+    return late.get("message", 0) if tells else 0
 
 
 def _listeners(partition: Partition, message: int) -> int:
@@ -403,19 +457,22 @@ def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -
     placed = partition.placement
     if placed:
         lag = placed.lag
+    message = min(_MESSAGE_OF_PARTS, partition.here - 1) if partition.parts else _MESSAGE
     told = (
         not partition.pushed
         and lag + partition.extra > 0
-        and _MESSAGE < partition.here < multiprocessors
+        and 0 < message < partition.here < multiprocessors
         and not plan.plastic
     )
     told = told and (_MESSAGES or placed is not None)
     far = _far_inboxes(partition.here, partition.gpus)
-    found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": _MESSAGE if told else 0}
+    found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": message if told else 0}
     return {
         **found,
         "extra": partition.extra,
         "placed": placed is not None,
+        "groups": len(partition.parts),
+        "groups_apart": placed is not None and placed.apart,
         "hold": hold,
         "piece": _piece(partition, plan),
     }

@@ -18,10 +18,11 @@ BE void clear(Desk& desk, u32 tid) {
     for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
     for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
     #several for (u32 k = tid; k < KEPT; k += THREADS) desk.noted[k] = desk.held[k] = 0;
-    #several for (u32 k = tid; k < 2 * GPUS; k += THREADS) desk.counts[k / GPUS][k % GPUS] = 0;
-    #several if (tid < 2) desk.told[tid] = 0;
+    #several for (u32 k = tid; k < 4 * GPUS; k += THREADS) desk.counts[k / GPUS][k % GPUS] = 0;
+    #several if (tid < 4) desk.told[tid] = desk.known[tid] = 0;
     if (tid != 0) return;
     desk.recorded = desk.stop = desk.others = 0;
+    #several desk.sent = 0;
     desk.launched = clock_ns();
     for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
     for (u32 k = 0; k < MARKS; ++k) desk.reached[k] = desk.spent[k] = 0;
@@ -56,6 +57,9 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     OfThread<Post> posts;
     #several OfThread<uint4> firsts;
     #several OfThread<Look> looks;
+    #several OfThread<Ahead> ahead;
+    #several OfThread<bool> waits;
+    #several bool owed = false;  // spikes of the step before are not told to namesakes, nor recorded
     Ring ring = {sums, desk.nowhere, first % net.slots, net.slots, ring_cells, net.delay_shift, net.cell_shift, net.cell_mask, net.weight_shift};
     if (NEAR) {
         u32* const counts = words + NEAR * half;
@@ -75,20 +79,25 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         if (NEAR) enter_near(ring.near, net.slots, tid);
         know(net, tid);
         if (MIXED) mix(net, states, block, tid);
-        #fours settle_fours(net, states, fours[tid], block, tid);
+        #fours settle_fours(net, states, fours[tid], block, seat_of(tid));
         #others if (!IN_REGISTERS && !CELLS) enter(states, tid);
         if (ROWS_IN_BLOCK) {
             copied(own_rows, rows.words, rows.starts[net.sources], tid);
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
         clear(desk, tid);
+        #several if (MEETS_ONCE && tid == 0) desk.synapses = net.synapses + net.bases[0];
         #several if (HOLD) clear_next_sums(net, ring_cells, block_here * net.cells, tid);
+        #several if (PUSHES && tid < GPUS) desk.inboxes[tid] = inbox_on(net, tid, 0, 0);
         #plastic clear_plastic(net, tid, first);
         #plastic if (CLUSTER) enter_handed(net, tid);
         if (CLUSTER && tid < 2) open_inbox(&desk.inbox[tid].arrived);
         if (IN_REGISTERS) settle(net, cells[tid], block, tid, first);
         if (CELLS) settle_many(net, many[tid], block, tid, first);
     THREADS_MEET
+    #grouped THREADS_DO
+        #grouped know_group(net, block, tid);
+    #grouped THREADS_MEET
     if (DRAWN_AHEAD) {
         THREADS_DO
             draw_mixed(net, states, block, tid, first);
@@ -120,15 +129,18 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
     }
     #plastic if (AHEAD && steps) arrive(net, desk, ring, block, first);
     #prompt while (turn < steps) {
+    #several u64 met = CLOCKED ? cycles() : 0;
     #static #late while (turn < steps + (HOLD ? HOLD : FAR_LAG)) {
     #plastic while (steps && turn < steps + (BEHIND ? BEHIND : LAG)) {
         const u32 t = first + turn;
+        #several const u64 began = met;  // what the last meeting ended
 #ifdef GRADED
         ring.e = t & 1;
 #endif
         #one const u32 own_cells = PUSHES ? block * net.cells : 0;
         #several const u32 own_cells = PUSHES ? (block - net.first_block) * net.cells : 0;
         #one int* const arrived = cell_from(sums, ring.now * ring_cells + own_cells);
+        #several const bool meets_once = MEETS_ONCE && turn >= HOLD && turn < steps;
         #several const bool held = HOLD && turn >= HOLD;  // sums are those of the next steps
         #several int* const arrived = held ? next_sums_of(net, ring_cells, own_cells, t) : cell_from(sums, ring.now * ring_cells + own_cells);
         const Now now = {arrived, NEAR ? words + ring.near.now * half : nullptr, NEAR && ring.near.rests[ring.now]};
@@ -160,11 +172,12 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         #several     }
         #several     if (lives) {
         #several         EACH_THREAD_DO
-        #several             firsts[tid] = first_queued(desk, tid, t);
+        #several             firsts[tid] = MEETS_ONCE ? first_words(desk, tid, t) : first_queued(desk, tid, t);
         #several         EACH_THREAD_END
         #several     } else {
         #several         WARPS_DO(0, THREADS / 32)
-        #several             push_queued(net, desk, held_ring(net, ring, t, false), block, warp, t, nullptr);
+        #several             if (MEETS_ONCE) push_rows_of(net, desk, held_ring(net, ring, t, false), block, warp, t, nullptr);
+        #several             else push_queued(net, desk, held_ring(net, ring, t, false), block, warp, t, nullptr);
         #several         WARPS_END
         #several     }
         #several }
@@ -185,24 +198,49 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 else fired = live_many<false>(net, desk, many[tid], now, block, tid, t, turn);
                 #prompt spiked_many(net, desk, fired, many[tid].sends, block, tid, t & 1);
                 #late spiked_many(net, desk, fired, many[tid].sends, block, tid, t);
-            #fours } else if (net.plain) live_fours<true>(net, desk, states, fours[tid], now.sums, block, tid, t, turn);
-            #fours else live_fours<false>(net, desk, states, fours[tid], now.sums, block, tid, t, turn);
+            #fours } else if (net.plain) live_fours<true>(net, desk, states, fours[tid], now.sums, block, seat_of(tid), t, turn);
+            #fours else live_fours<false>(net, desk, states, fours[tid], now.sums, block, seat_of(tid), t, turn);
             #others } else if (net.plain) live_in_memory<true>(net, desk, states, now, block, tid, t, turn);
             #others else live_in_memory<false>(net, desk, states, now, block, tid, t, turn);
         #one THREADS_MEET
         #several EACH_THREAD_END
-        #several if (HOLD) {
+        #several if (HOLD && !MEETS_ONCE) {
         #several     EACH_THREAD_DO
         #several         if (held && lives) looks[tid] = look_ahead(net, posts[tid], block, tid, t, turn - LAG < steps);
         #several         else looks[tid] = {0, 0};
         #several     EACH_THREAD_END
         #several }
+        #several if (meets_once) {
+        #several     EACH_THREAD_DO
+        #several         ahead[tid] = asked_ahead(net, desk, block, tid, t);
+        #several     EACH_THREAD_END
+        #several }
         #several if (held && lives) {
         #several     WARPS_DO(0, THREADS / 32)
-        #several         push_queued(net, desk, held_ring(net, ring, t, true), block, warp, t, &firsts);
+        #several         if (MEETS_ONCE) push_rows_of(net, desk, held_ring(net, ring, t, true), block, warp, t, &firsts);
+        #several         else push_queued(net, desk, held_ring(net, ring, t, true), block, warp, t, &firsts);
         #several     WARPS_END
         #several }
-        #several BLOCK_MEET;
+        #several if (owed) {
+        #several     WARPS_DO(TELLER, 1)
+        #several         tell_later(net, desk, block, t - 1, turn - 1, tag_before(tag, 1));
+        #several     WARPS_END
+        #several }
+        #several bool ends_apart = true;  // threads meet at the end of the step, too
+        #several if (meets_once) {
+        #several     EACH_THREAD_DO
+        #several         queue_next(net, desk, ahead[tid], tid, t);
+        #several     EACH_THREAD_END
+        #several     WARPS_DO(0, QUEUING)
+        #several         number_next(net, desk, ahead, block, warp, t, tag);
+        #several     WARPS_END
+        #several     EACH_THREAD_DO
+        #several         waits[tid] = has_to_wait(net, desk, posts[tid], tid, t, tag_before(tag, LAG));
+        #several     EACH_THREAD_END
+        #several     ends_apart = any_thread(waits);
+        #several     if (CLOCKED && !ends_apart) met = cycles();
+        #several } else BLOCK_MEET;
+        #several owed = !ends_apart;
         #one if (PUSHES) {
         #several if (PUSHES && lives) {
             if (CLOCKED) {
@@ -232,6 +270,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         WARPS_DO(CARRIERS, 1)
             ONE_LANE_DO
                 if (!PUSHES) mark(desk, UPDATED);
+                #several if (CLOCKED && MEETS_ONCE) desk.sends_since = began;
             LANES_END
             if (PUSHES) {  // what all threads of the block have added comes before its packet
                 LANES_DO
@@ -246,12 +285,13 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
 #endif
             #static #late if (!lives) begin_queue(desk, t); else
             #plastic if (!lives && !BEHIND) begin_queue(desk, t); else
-            #one send(net, desk, posts, block, t, turn, tag);
-            #several {
-            #several     const u32 own = desk.mine[t & 1][0];
-            #several     send(net, desk, posts, block, t, turn, tag);
-            #several     if (HOLD) tell_namesakes(net, desk, block, t, tag, own);  // nobody needs it yet
-            #several }
+            {
+                #several const u32 own = desk.mine[t & 1][0];
+                const u32 n = send(net, desk, posts, block, t, turn, tag);
+                #several if (HOLD && !owed) tell_namesakes(net, desk, block, t, tag, own);  // nobody needs it yet
+                #several if (owed) note_sent(desk, t); else
+                record_sent(net, desk, n, block, t, turn);
+            }
         WARPS_END
         if (DRAWS && (IN_REGISTERS || CELLS || DRAWN_AHEAD)) {
             EACH_THREAD_DO
@@ -266,6 +306,15 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
         #late const Ring past = ring_before(ring);
+        #due if (lives) {
+        #due     WARPS_DO(0, THREADS / 32)
+        #due         deliver_due(net, ring, warp);
+        #due     WARPS_END
+        #due     EACH_THREAD_DO
+        #due         ask_for_due(net, ring, tid);
+        #due     EACH_THREAD_END
+        #due }
+        #several if (!meets_once)
         WARPS_DO(CARRIERS + 1, LISTENERS)
             #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
             #static if (CLUSTER) await_packets(&desk.inbox[t & 1].arrived, CLUSTER, turn);
@@ -283,7 +332,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                     #late const u64 before = tag_before(tag, lag_of(net, from));
                     #one #late if (is_read(net, from, turn, steps)) listen(net, desk, rows, past, post, block, from, t, before);
                     #several if (is_read(net, from, turn, steps)) {
-                    #several     if (HOLD) listen_held(net, desk, looks[warp * 32 + lane], post, from, t, before);
+                    #several     if (HOLD) listen_held(net, desk, MEETS_ONCE ? Look{0, 0} : looks[warp * 32 + lane], post, from, t, before);
                     #several     else listen(net, desk, rows, past, post, block, from, t, before);
                     #several }
                 #late }
@@ -298,9 +347,20 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 }
             LANES_END
         WARPS_END
-        #several if (HOLD && turn + 1 >= HOLD && turn + 1 < steps + HOLD) {
-        #several     WARPS_DO(0, CARRIERS ? CARRIERS : 1)
-        #several         queue_spikes(net, desk, looks, block, warp, CARRIERS ? CARRIERS : 1, t + 1, tag == 0xFFFE ? 1 : tag + 1);
+        #several if (MEETS_ONCE && !meets_once && turn + 2 >= HOLD && turn + 1 < steps + HOLD) {
+        #several     EACH_THREAD_DO
+        #several         ahead[tid] = asked_ahead(net, desk, block, tid, t);
+        #several         queue_next(net, desk, ahead[tid], tid, t);
+        #several     EACH_THREAD_END
+        #several     if (turn + 2 < steps + HOLD) {
+        #several         WARPS_DO(0, QUEUING)
+        #several             number_next(net, desk, ahead, block, warp, t, tag);
+        #several         WARPS_END
+        #several     }
+        #several }
+        #several if (HOLD && !MEETS_ONCE && turn + 1 >= HOLD && turn + 1 < steps + HOLD) {
+        #several     WARPS_DO(0, QUEUING)
+        #several         queue_spikes(net, desk, looks, block, warp, QUEUING, t + 1, tag == 0xFFFE ? 1 : tag + 1);
         #several     WARPS_END
         #several     if (HOLD > 2 && CARRIERS >= 2 * GPUS && turn + 2 >= HOLD) {
         #several         WARPS_DO(GPUS, GPUS)
@@ -312,9 +372,12 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #prompt if (NEAR) {
             #late if (NEAR && lives) {
                 LANES_DO
-                    add_listed(ring, warp * 32 + lane, DELIVERERS * 32);
+                    #listed add_listed(ring, warp * 32 + lane, DELIVERERS * 32);
+                    #due clear_due(ring, warp * 32 + lane, DELIVERERS * 32);
                 LANES_END
             }
+            #due if (LAYOUT == PARTED) deliver_queued(net, desk, ring, past, block, warp, t, lives);
+            #due else
             if (BY_LANES) {
                 LANES_DO
                     #prompt deliver_by_lanes(net, desk, rows, ring, block, warp * 32 + lane, t);
@@ -332,11 +395,14 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             #several if (FAR_LAG > LAG && tid == 0) or_in_block(&desk.stop, desk.noted[(t - FAR_LAG) & (KEPT - 1)]);
             if (THREADS < 1024) pin(posts[tid].at);
         EACH_THREAD_END
+        #several if (ends_apart)
         BLOCK_MEET;
+        #several if (CLOCKED && ends_apart) met = cycles();
         #plastic finish(net, desk, ring, block, t);
         if (CLOCKED) {
             EACH_THREAD_DO
                 if (tid == 0) {
+                    #several if (!ends_apart) mark(desk, HEARD);
                     mark(desk, DELIVERED);
                     begin_step(desk);
                 }
@@ -346,9 +412,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         tag = tag == 0xFFFE ? 1 : tag + 1;
         ring.now = next;
         ring.near.now = ring.near.now + 1 == NEAR ? 0 : ring.near.now + 1;
-        #several if (desk.stop & LOST) break;
+        #several const u32 stop = ends_apart ? desk.stop : 0;
+        #several if (MEETS_ONCE && ends_apart) BLOCK_MEET;  // nobody notes what ends the next step before
+        #several if (stop & LOST) break;
         #static #prompt if (desk.stop) break;
-        #static #late if (lives && desk.stop) steps = turn;
+        #static #late if (lives && stop) steps = turn;
         #plastic if (lives && desk.stop && (!AHEAD || ending)) steps = turn;
         #plastic ending = desk.stop != 0;
     }
@@ -364,10 +432,11 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         ring.near.now = end % (NEAR ? NEAR : 1);
     }
     THREADS_DO
-        if (NEAR) leave_listed(ring, tid);
+        #listed if (NEAR) leave_listed(ring, tid);
+        #due leave_due(net, ring, tid);
         if (RING_IN_BLOCK) copied((u32*)net.ring + (u64)block * ring_words, words, ring_words, tid);
         #plastic if (INSIDE) leave_synapses(net, block, tid);
-        #fours store_fours(states, fours[tid], tid);
+        #fours store_fours(states, fours[tid], seat_of(tid));
         #others if (!IN_REGISTERS && !CELLS) leave(states, tid);
         if (IN_REGISTERS && cells[tid].is_there)
             for (u32 j = 0; j < WORDS; ++j) net.states[j * slots + block * net.per + tid] = cells[tid].s[j];

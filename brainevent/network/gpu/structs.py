@@ -37,8 +37,10 @@ __all__ += [
     "GO_ON",
     "GPU_SHIFT",
     "HELD",
+    "IN_PARTS",
     "ORDERED",
     "PADDED",
+    "PARTED",
     "PEER",
     "PLACED",
     "PUSHED",
@@ -68,7 +70,7 @@ __all__ += [
 ]
 __all__ += ["shared_text", "structs_text"]
 
-PADDED, COMPACT, SHORT, SLOTS, PUSHED = range(5)  # layouts of rows
+PADDED, COMPACT, SHORT, SLOTS, PUSHED, PARTED = range(6)  # layouts of rows
 NOBODY = 2**32 - 1  # the row of a neuron without synapses
 NO_ROOM, NOT_FINITE = 1, 2  # why all blocks stop after a step: bits
 LOST = 8  # why blocks on several GPUs stop: a packet did not come
@@ -111,7 +113,9 @@ CARRIED = _struct(
 # Synapses of one projection by source neuron, as a plan has them: `owners` blocks have neurons, and each has `share`
 # cells, if rows are those of all blocks. Where the bytes of an array are 0, one number stands for all. On one of
 # several GPUs, synapses are those that end in `here` blocks, from `first` on. Where neurons are placed on GPUs, tables
-# have their numbers, and synapses from other GPUs have delays that are shorter by `extra` steps.
+# have their numbers, and synapses from other GPUs have delays that are shorter by `extra` steps. If these blocks are
+# those of several `parts`, `part_of` has three words of each block: its part, and the first block and their number; if
+# parts are `apart`, synapses between them have such delays, too.
 _GIVEN = (
     *_words("sources source_begin target_begin blocks all_sources layout wide cell_shift delay_shift reach"),
     *_words("owners share target_bytes weight_bytes delay_bytes"),
@@ -122,7 +126,12 @@ _GIVEN = (
 )
 GIVEN, GIVEN_HERE = (
     _struct("Given", *_GIVEN),
-    _struct("Given", *_GIVEN, *_words("first here extra"), *_pointers("const u32", "source_numbers target_numbers")),
+    _struct(
+        "Given",
+        *_GIVEN,
+        *_words("first here extra parts apart"),
+        *_pointers("const u32", "source_numbers target_numbers part_of"),
+    ),
 )
 
 # What a GPU has that others write to: packets, lists of spikes, a flag that ends all waiting, and what couplings need.
@@ -190,6 +199,17 @@ LAID = _struct(
     ("starts", _to("void")),
 )
 
+# Rows of `parts` of a GPU, in quads: `starts`, by source and part, are where the rows of its first block begin : 32,
+# quads of each row : 12, and ~ of the least delay : 12. `ends` are how many quads all rows of each source take, or
+# where they begin; `widest` becomes the number of quads of the widest row.
+IN_PARTS = _struct(
+    "InParts",
+    *_words("sources blocks parts delay_shift longest"),
+    *_pointers("const u32", "used part_of"),
+    *_pointers("u64", "starts ends"),
+    *_pointers("u32", "synapses widest"),
+)
+
 # Spikes of each block (step : 32, number of the neuron : 32), where they end (the third of four words), and for each
 # population where its numbers begin, and how many there are. Then of each population and step, and of each spike.
 LISTED = _struct(
@@ -248,7 +268,7 @@ _AMONG = (
     *_words("first_block own_blocks gpu"),
     ("patience", _LONG),
     ("peers", _to("const Peer")),
-    *_pointers("const u32", "number_of row_of"),
+    *_pointers("const u32", "number_of row_of parts"),
     ("next_sums", _to("int")),
 )
 
@@ -430,7 +450,8 @@ def constants_text(**values: int) -> str:
 
 def shared_text() -> str:
     """Return the types and constants of all kernels, as C++."""
-    layouts = {"PADDED": PADDED, "COMPACT": COMPACT, "SHORT": SHORT, "SLOTS": SLOTS, "PUSHED": PUSHED, "NOBODY": NOBODY}
+    layouts = {"PADDED": PADDED, "COMPACT": COMPACT, "SHORT": SHORT, "SLOTS": SLOTS, "PUSHED": PUSHED}
+    layouts |= {"PARTED": PARTED, "NOBODY": NOBODY}
     flags = {"RECORDED": RECORDED, "COUNTED": COUNTED, "RATED": RATED, "SHOWN": SHOWN, "FED": FED}
     types = "typedef unsigned u32;\ntypedef unsigned long long u64;\n"
     return types + constants_text(**layouts, **flags, NO_ROOM=NO_ROOM, NOT_FINITE=NOT_FINITE)

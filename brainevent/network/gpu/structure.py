@@ -20,7 +20,7 @@ class Structure:
 
     Where a thread has several neurons in registers, `cells` are the populations of its first neuron, its second one and
     so on; or `fours` are those of four neurons each. `populations` are the kinds of populations, if what their neurons
-    share is passed with a launch.
+    share is passed with a launch; if it is not, it is in shared memory if those are `mixed`, of so `many` populations.
     """
 
     threads: int
@@ -56,10 +56,13 @@ class Structure:
     piece: int = 8  # lanes that push a row there
     apart: bool = False  # padded rows lie elsewhere on each GPU
     placed: bool = False  # neurons are dealt to the blocks of the GPU that they are placed on
+    groups: int = 0  # of neurons of a GPU, with blocks of their own; 0 if these are dealt to all its blocks
+    groups_apart: bool = False  # spikes of other groups are read as late as those of other GPUs
     fenced: int = 1  # steps of which lists of events are released at once
     told: int = 0  # lists of events that other blocks read
     handed: int = 0  # steps of those that blocks of a cluster hand each other
     mixed: bool = False  # states in memory are those of many small populations
+    many: int = 0  # populations of which what their neurons share is not passed with a launch, if they are mixed
     drawn: int = 0  # bytes of each neuron, for what is drawn for the next step
     known: int = 0  # bytes of shared memory for what neurons share, and for tables of Poisson numbers
     table_words: int = 0  # of those, if they have room there
@@ -94,6 +97,9 @@ class Structure:
             among = f"GPUS = {self.gpus}, FAR = {self.far}, MESSAGE = {max(1, self.message)}, LOST = {LOST}"
             lines += [f"constexpr unsigned {among};", f"constexpr bool COURIER = {str(self.message > 0).lower()};"]
             lines.append(f"constexpr bool PLACED = {str(self.placed).lower()}, OWN_ROWS = {str(self.apart).lower()};")
+            if self.groups:
+                lines += [f"constexpr unsigned GROUPS = {self.groups};"]
+                lines += [f"constexpr bool GROUPS_APART = {str(self.groups_apart).lower()};"]
         if self.reached:
             plastic = f"REACHED = {self.reached}, LISTS = {self.lists}, TABLE = {self.table}, FENCED = {self.fenced}"
             lines.append(f"constexpr unsigned {plastic}, TOLD = {self.told}, HANDED = {max(1, self.handed)};")
@@ -128,7 +134,7 @@ class Structure:
             "QUEUE": self.queue,
             "MINE": self.mine,
             "CELLS": len(self.cells),
-            "COMMON": max(1, len(self.populations)),
+            "COMMON": max(1, len(self.populations), self.many),
             "CLUSTER": self.cluster,
             "PARTS": self.parts,
             "UNITS": self.units,
@@ -168,6 +174,7 @@ class Structure:
         """The constants of sums in shared memory, of rows added to them, and of small populations, as lines of C++."""
         flags = {"CERTAIN": self.certain, "MIXED": self.mixed, "DRAWN_AHEAD": 0 < draws <= self.drawn}
         flags |= {"TWO_WORDS": self.two_words, "HELPING": self.helping}
+        flags |= {"SHARED_ARE_KNOWN": bool(self.populations) or self.many > 0}
         numbers = {"NEAR": self.near, "PILE_ROOM": self.pile_room, "SPAN": self.span, "PILES": self.piles}
         known = {"DRAWN_BYTES": self.drawn, "KNOWN_BYTES": self.known, "TABLE_WORDS": self.table_words}
         return [

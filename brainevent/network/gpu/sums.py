@@ -22,6 +22,7 @@ _LEAST_NEAR, _BEYOND_LAG = 4, 3  # steps whose sums are in shared memory, at lea
 _MOST_LOAD, _MOST_BITS = 2**15 - 1, 16  # a sum of 16 bits; bits of a weight
 _LISTED = 4  # synapses for each cell, that are listed for a later step
 _SPAN = 2  # 2^2 steps share a list, at most
+_ROWS_DUE = 2048  # rows that are listed for a step, where rows are those of parts
 _PILES, _MANY_CELLS = 1, 1024  # of a list, if a block has so many cells: with more, what is written is farther apart
 TABLE_ROOM = 512  # words of tables of Poisson numbers
 _AT_ONCE, _MOST_MIXED, _MIXED_GAIN = 3, 255, 1.5  # neurons of a thread; populations; turns of threads saved, at least
@@ -94,7 +95,7 @@ def _are_certain(plan: Plan) -> bool:
 
 def _suits_mixing(plan: Plan, partition: Partition) -> bool:
     """Say whether threads take fewer turns if those that follow each other have neurons of different populations."""
-    if partition.per <= MOST_THREADS or partition.threads or partition.pushed or not partition.common or plan.plastic:
+    if partition.per <= MOST_THREADS or partition.threads or partition.pushed or plan.plastic:
         return False
     at_once = _AT_ONCE * MOST_THREADS
     apart = sum(-(-population.size // (partition.blocks * at_once)) for population in plan.populations)
@@ -113,9 +114,12 @@ def sums_of(
     draws = table * max(len(kind.drawn) for kind in kinds) if mixed else 0
     step, least = 4 * -(-partition.cells // 2), min(slots, max(_LEAST_NEAR, wishes.lag + _BEYOND_LAG))
     piles, near = _PILES if partition.cells >= _MANY_CELLS else 1, 0
+    if partition.parts:  # late packets add nothing to sums in shared memory
+        least = min(slots, _LEAST_NEAR)
 
     def fits(near: int, room: int) -> bool:
-        return near * step + 4 * (piles * _spans(slots, near) + slots) <= room
+        lists = slots if partition.parts else piles * _spans(slots, near)
+        return near * step + 4 * (lists + slots) <= room
 
     if wishes.halved and not ring_in_block and not partition.pushed:
         room = left - taken
@@ -126,6 +130,8 @@ def sums_of(
         draws = draws if ring_in_block and left - taken - words >= draws else 0
     span, spans = _span(near), _spans(slots, near)
     pile_room = -(-((_LISTED * partition.cells) << span) // piles) if near else 0
+    if near and partition.parts:  # rows are listed, of two words each
+        span, spans, piles, pile_room = 0, slots, 1, 2 * _ROWS_DUE
     pile_room += -pile_room % 4
     taken += draws + (near * step + 4 * (piles * spans + slots) if near else 0)
     drawn, listed = draws // table, partition.here * spans * piles * pile_room
@@ -146,9 +152,10 @@ def _spans(slots: int, near: int) -> int:
 def _known(partition: Partition, kinds: Sequence[Kind]) -> tuple[int, int]:
     """Return how many bytes what neurons share takes, and tables of Poisson numbers; and words for those tables."""
     extents = extents_of(kinds)
-    words = common_dtype(extents).itemsize // 4 * partition.common
+    populations = len(partition.begins)
+    words = common_dtype(extents).itemsize // 4 * populations
     table_words = TABLE_ROOM if extents.draws else 0
-    of_tables = table_words + partition.common * extents.draws
+    of_tables = table_words + populations * extents.draws
     return 4 * (words + -words % 4 + of_tables + -of_tables % 4), table_words
 
 

@@ -30,11 +30,13 @@ from .structs import (
     GO_ON,
     GPU_SHIFT,
     HELD,
+    IN_PARTS,
     KEYED,
     LAID,
     LINES,
     LISTED,
     ORDERED,
+    PARTED,
     PEER,
     PLACED,
     READ,
@@ -75,6 +77,7 @@ _CHOSEN = {  # functions of each kind, and their parameters
     "BE void clear_taken": "const Net& net, const Own& own, const Now& now, const int* sums",
     "BE void draw": "const Net& net, const Own& own, const u32* p, u32* d, u32 t",
     "BE void scalars": "const Net& net, const Own& own, u32* p",
+    "BE void scalars_in_memory": "const Net& net, const Own& own, u32* p",
     "BE void each": "const Net& net, const Own& own, u32* p, u32 slot",
 }
 
@@ -138,15 +141,26 @@ class PlasticText:
         return "\n".join([*lines, "constexpr unsigned ACTING = WINDOWED ? CARRIERS : THREADS / 32;", ""])
 
 
-def marked(text: str, *, plastic: bool = False, several: bool = False, parts: bool = False, fours: bool = False) -> str:
+def marked(
+    text: str,
+    *,
+    plastic: bool = False,
+    several: bool = False,
+    parts: bool = False,
+    fours: bool = False,
+    grouped: bool = False,
+    due: bool = False,
+) -> str:
     """Return a text without marks: with lines for networks with plastic synapses or not, on several GPUs or one.
 
     In both of these packets may be read late. With `parts`, synapses are drawn between parts of populations. With
-    `fours`, neurons of a thread are in fours.
+    `fours`, neurons of a thread are in fours. With `grouped`, groups of neurons of a GPU have blocks of their own; with
+    `due`, rows of theirs are listed until they are due.
     """
     late, between = ("#late ", "#prompt ", plastic or several), ("#parts ", "#whole ", parts)
     kinds = (("#plastic ", "#static ", plastic), ("#several ", "#one ", several), ("#fours ", "#others ", fours))
-    for mark, other, is_so in (*kinds, late, between):
+    own = (("#grouped ", "#dealt ", grouped), ("#due ", "#listed ", due))
+    for mark, other, is_so in (*kinds, late, between, *own):
         kept, dropped = (mark, other) if is_so else (other, mark)
         lines = (line for line in text.splitlines(keepends=True) if not line.lstrip().startswith(dropped))
         text = "".join(line.replace(kept, "", 1) for line in lines)
@@ -196,8 +210,10 @@ def step_text(
         structs_text(*structs),
         read_text("prelude.cu"),
         words_among(words) if several else read_text(ON_GPU) if words is None else words,
+        *([read_text("several/on_gpu_due.cu")] if structure.layout == PARTED and words is None else []),
         *([read_text(ON_GPU_PLASTIC)] if has and words is None else []),
         read_text("near.cu") + read_text("deliver.cu"),
+        *([read_text("several/due.cu")] if structure.layout == PARTED else []),
         *([read_text("late.cu")] if has or several else []),
         *([read_text("several/peers.cu")] if several else []),
         *([_told(plastic.told) + read_text("plastic.cu")] if plastic is not None else []),
@@ -208,11 +224,12 @@ def step_text(
         read_text("many.cu"),
         *([_fours(kinds) + read_text("fours.cu")] if structure.fours else []),
         read_text("exchange.cu"),
-        *([read_text("several/push.cu")] if several else []),
+        *([read_text("several/push.cu") + read_text("several/held.cu")] if several else []),
         *([read_text("several/courier.cu")] if several else []),
         read_text("step.cu"),
     ]
-    return marked("\n".join(parts), plastic=has, several=several, fours=bool(structure.fours))
+    own = {"fours": bool(structure.fours), "grouped": structure.groups > 0, "due": structure.layout == PARTED}
+    return marked("\n".join(parts), plastic=has, several=several, **own)
 
 
 def other_text(
@@ -231,6 +248,7 @@ def other_text(
     """
     structs = {
         "rows.cu": (GIVEN_HERE if several else GIVEN, ROWS, LAID),
+        "several/rows_in_parts.cu": (IN_PARTS,),
         "drawn_values.cu": (DISTRIBUTION,),
         "drawing.cu": (RECIPE_OF_PARTS if parts else RECIPE,),
         "plastic_rows.cu": (LINES, KEYED, HELD, ORDERED, FILLED),
@@ -386,18 +404,21 @@ def _draw(number: int, kind: Kind) -> str:
 
 
 def _params(number: int, kind: Kind) -> str:
-    """Return `scalars<number>` and `each<number>`: the parameters that all neurons share, and those of one neuron."""
+    """Return `scalars<number>` and `each<number>`: the parameters that all neurons share, and those of one neuron.
+
+    Before `scalars_in_memory<number>` has read the former, they are in memory alone.
+    """
     of = "const Population& of = net.population[own.population];"
     shared = [k for k, scalar in enumerate(kind.scalars) if scalar]
     own = [k for k, scalar in enumerate(kind.scalars) if not scalar]
-    of_slot, passed = "net.blocks * net.per + slot", "SHARED_ARE_PASSED && !TRACED ? common_of(net, own.population)"
-    scalars = [
-        of,
-        *(f"p[{k}] = {passed}.p[{k}] : net.scalars[of.param[{k}]];" for k in shared),
-    ]
+    of_slot, passed = "net.blocks * net.per + slot", "SHARED_ARE_KNOWN && !TRACED ? common_of(net, own.population)"
+    in_memory = {k: f"net.scalars[of.param[{k}]]" for k in shared}
+    scalars = [of, *(f"p[{k}] = {passed}.p[{k}] : {given};" for k, given in in_memory.items())]
+    again = [of, *(f"p[{k}] = {given};" for k, given in in_memory.items())]
     each = [of, *(f"p[{k}] = net.arrays[(u64)of.param[{k}] * {of_slot}];" for k in own)]
-    return _function(f"BE void scalars{number}({_CHOSEN['BE void scalars']}) {{", scalars) + _function(
-        f"BE void each{number}({_CHOSEN['BE void each']}) {{", each
+    bodies = {"scalars": scalars, "scalars_in_memory": again, "each": each}
+    return "".join(
+        _function(f"BE void {name}{number}({_CHOSEN[f'BE void {name}']}) {{", lines) for name, lines in bodies.items()
     )
 
 

@@ -15,6 +15,7 @@ from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.several import part
 from brainevent.network.gpu.several.engine import SeveralEngine
+from brainevent.network.gpu.structs import PARTED
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
 
@@ -32,11 +33,12 @@ def _short_rows(monkeypatch):
     monkeypatch.setattr(part, "_BETWEEN", 1)
 
 
+ROOM = 80 * 1024  # of a block: sums of few steps have room there
 WHERE = pytest.mark.parametrize(("where", "count"), [("in_streams", 2), ("on_gpus", 2), ("on_gpus", 4)])
 
 
-def placed(plan, where, count, blocks):
-    engine = SeveralEngine(plan, devices=devices_of(where, count), blocks=blocks)
+def placed(plan, where, count, blocks, shared_bytes=None):
+    engine = SeveralEngine(plan, devices=devices_of(where, count), blocks=blocks, shared_bytes=shared_bytes)
     assert engine._parts[0].partition.placement is not None
     return engine
 
@@ -103,3 +105,26 @@ def test_a_gpu_that_is_missing_ends_the_others(monkeypatch, where, count, blocks
         engine.run(40, Wanted(), {})
     engine.load(begun)
     engine.run(9, Wanted(), {})
+
+
+@WHERE
+@pytest.mark.parametrize(("late", "current"), [(0.5, (100, 420)), (0.5, (2000, 9000)), (2.0, (100, 420))])
+def test_areas_with_blocks_of_their_own(monkeypatch, where, count, late, current):
+    """Rows that are listed until they are due, and more of them than lists have room for."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    network = pretended.areas(
+        late=late, sizes=(9000, 8900, 8800, 9000), inputs=300, weight=0.05, current=current, spread=0
+    )
+    plan = build_plan(network, seed=3, measure=Drawing(cuda_device(0)))
+    ours, theirs = placed(plan, where, count, 8, ROOM), CudaEngine(plan, blocks=64)
+    assert ours._parts[0].rows.layout == PARTED
+    assert ours._parts[0].shape.structure.groups_apart
+    wanted = Wanted(("exc", "inh"), ("inh",), ("exc",), {"v": Sample("inh", "v", 7, np.array([7, 0, 3900]))})
+    for steps in (1, 2, 3, 1000):
+        equal(*(as_tree(engine.run(steps, wanted, {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+    state = ours.state
+    for engine in (theirs, ours):
+        engine.load(state)
+        engine.run(50, Wanted(), {})
+    equal(ours.state, theirs.state)

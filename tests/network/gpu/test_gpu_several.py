@@ -108,7 +108,7 @@ def test_blocks_that_push(monkeypatch, where, blocks, size, more):
     """At once, or, where no delay is short, as late as they can."""
     monkeypatch.setattr(partition, "_MOST_CELLS", 0)
     plan = pretended.later(one_gpu.bursting(size), more)
-    engine = SeveralEngine(plan, devices=devices_of(where), blocks=blocks, shared_bytes=one_gpu.SMALL)
+    engine = SeveralEngine(plan, devices=devices_of(where), blocks=blocks, shared_bytes=one_gpu.SMALL + 2048)
     assert engine._parts[0].rows.layout == PUSHED
     assert engine._parts[0].shape.structure.hold == {0: 0, 3: 2, 15: 13}[more]
     compare(engine, [20, 1, 1, 40], Wanted(("a",), ("a",), ("a",)))
@@ -269,7 +269,7 @@ steps, hold = map(int, sys.argv[1:3])
 plan, how = small_plans.plan(), {}
 if hold:
     partition._MOST_CELLS = 0
-    plan, how = pretended.later(one_gpu.bursting(2600), hold + 1), {"shared_bytes": one_gpu.SMALL}
+    plan, how = pretended.later(one_gpu.bursting(2600), hold + 1), {"shared_bytes": one_gpu.SMALL + 2048}
 devices = [cuda_device(0).beside() for _ in range(2)]
 engine, theirs = SeveralEngine(plan, devices=devices, blocks=1 if hold else 2, **how), Interpreted(plan)
 assert engine._parts[0].shape.structure.hold == hold
@@ -280,7 +280,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("hold", [0, 2])
+@pytest.mark.parametrize("hold", [0, 2, 4])
 @pytest.mark.parametrize(("tool", "steps"), [("memcheck", 20), ("racecheck", 6)])
 def test_the_exchange_is_clean(tmp_path, tool, steps, hold):
     """Two parts of a network on one GPU, in two streams, which push spikes at once or hold them."""

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 import small_plans
 import synapse_rules
+import test_neurons_in_fours as in_fours
 from beside_interpreter import compare
 from lanes_on_cpu import LaneDevice, LanePeer
 from plastic_networks import ALL, graded, mixed, network, triplet
@@ -13,9 +14,10 @@ from test_plastic_deferred import SAMPLES, pairs, spiking_often
 
 import brainevent as be
 from brainevent.network.gpu import network as gpu_network
-from brainevent.network.gpu import plastic_deferred
+from brainevent.network.gpu import partition, plastic_deferred
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.several.engine import SeveralEngine
+from brainevent.network.gpu.structs import PUSHED
 
 MEETING = "LANES_MEET;  // one lane has written what pieces there are"
 WAITING = {"axon": be.uniform(0.5, 0.9), "dendrite": 1.5}
@@ -74,6 +76,21 @@ def test_calls_do_not_wait(kind, where):
     check(net, 2, steps=(1, 30), wanted=dataclasses.replace(ALL, spikes=tuple(one.name for one in net.populations)))
 
 
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("gpus", "delay"), [(2, 0.1), (4, 0.1), (3, 0.5)])
+def test_blocks_that_push_on_several_gpus(monkeypatch, gpus, delay, order):
+    """At once or held; three warps push the rows of up to four blocks."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (96,))
+    plan = in_fours.plan_of_two(exc=850 * gpus, inh=350 * gpus, delay=delay)
+    monkeypatch.setattr(LanePeer, "order", order)
+    devices = [LanePeer(number, largest_cluster=0) for number in range(gpus)]
+    engine = SeveralEngine(plan, devices=devices, blocks=1)
+    assert engine._parts[0].rows.layout == PUSHED
+    (*_, last) = compare(engine, (1, 2, 30), in_fours.ALL)
+    assert last.spikes["e"][0].size > 100
+
+
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_synapses_are_fixed(blocks):
     plan = small_plans.plan(1)
@@ -87,3 +104,38 @@ def test_several_gpus(where):
     plan = synapse_rules.plan_of(network(pairs(where), WAITING[where]), 1)
     engine = SeveralEngine(plan, devices=[LanePeer(number, largest_cluster=0) for number in range(2)], blocks=2)
     compare(engine, (1, 2, 50), ALL)
+
+
+ONCE = "desk.fired[e * MEETS_ONCE]"  # one of two lists of spikes that are recorded
+
+
+def compare_held(monkeypatch, order=2, threads=192):
+    """Of two pretend GPUs whose blocks hold spikes, and meet once in a step."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (threads,))
+    plan = in_fours.plan_of_two(exc=3600, inh=1500, delay=0.6, round_delays=True)
+    peers = [LanePeer(number, largest_cluster=0) for number in range(2)]
+    for peer in peers:
+        peer.order = order
+    engine = SeveralEngine(plan, devices=peers, blocks=2)
+    assert engine._parts[0].shape.structure.hold == 4
+    compare(engine, (1, 3, 4, 5, 40), in_fours.ALL)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_blocks_that_meet_once_in_a_step(order, monkeypatch):
+    compare_held(monkeypatch, order)
+
+
+def test_what_two_steps_share_is_found(monkeypatch):
+    """Spikes that are recorded have two lists, since one warp still sends those of the step before."""
+    whole = gpu_network.step_text
+
+    def torn(*given):
+        text = whole(*given)
+        assert text.count(ONCE) == 2
+        return text.replace(ONCE, "desk.fired[0]")
+
+    monkeypatch.setattr(gpu_network, "step_text", torn)
+    with pytest.raises(AssertionError, match="Arrays are not equal"):
+        compare_held(monkeypatch)

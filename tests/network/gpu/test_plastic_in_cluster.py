@@ -3,18 +3,24 @@
 
 import dataclasses
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import synapse_rules
-from beside_interpreter import compare, compare_after_replacing, equal
+from beside_interpreter import compare, compare_after_replacing
 from gpu_on_cpu import PretendDevice
 from lanes_on_cpu import LaneDevice
-from plastic_networks import ALL, both_places, check_all_that_rules_use, network, triplet
+from plastic_networks import (
+    ALL,
+    both_places,
+    check_all_that_rules_use,
+    check_that_a_state_goes_on,
+    check_that_a_synapse_is_named,
+    network,
+    triplet,
+)
 from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
-from brainevent.errors import NotFiniteError
 from brainevent.network.gpu import plastic, shape
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.text import step_text
@@ -114,20 +120,15 @@ def test_two_projections_of_one_source():
 def test_states_go_from_engine_to_engine(where):
     """What is on its way is in the state: in a cluster, in blocks without one, and in the interpreter."""
     plan = synapse_rules.plan_of(network(traced(where), be.uniform(0.1, 0.9)), 1)
-    whole, state = Interpreted(plan), engine_of(plan).state
-    whole.run(70, ALL, {})
     without = engine_of(plan, 4, PretendDevice(8, largest_cluster=0))
-    for engine, steps in (
+    engines = (
         (clustered(plan), 13),
         (Interpreted(plan), 9),
         (clustered(plan, 8), 18),
         (without, 19),
         (clustered(plan), 11),
-    ):
-        engine.load(state)
-        engine.run(steps, ALL, {})
-        state = engine.state
-    equal(state, whole.state)
+    )
+    check_that_a_state_goes_on(plan, engines)
 
 
 @pytest.mark.parametrize("delay", [None, 0.2, 0.9])
@@ -147,20 +148,7 @@ def test_parameters_and_weights_are_replaced():
 
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_first_synapse_that_is_not_finite_is_named(where):
-    def broken(w, s, pre, post, p):
-        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
-
-    nothing = {"on_pre": None, "every": (), "state": {}, "params": {}, "post": {}}
-    rules = triplet(where, on_post=broken, pre={"x": be.trace(20.0)}, **nothing)
-    plan = synapse_rules.plan_of(network(rules, 0.3), 1, check_finite=True)
-    messages, states = [], []
-    for engine in (clustered(plan, 2), Interpreted(plan)):
-        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
-            engine.run(400, ALL, {})
-        messages.append(str(raised.value))
-        states.append(engine.state)
-    assert messages[0] == messages[1]
-    equal(*states)
+    check_that_a_synapse_is_named(where, lambda plan: clustered(plan, 2))
 
 
 def test_a_gpu_without_room_for_the_cluster():

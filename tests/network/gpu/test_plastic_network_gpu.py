@@ -4,7 +4,6 @@
 import dataclasses
 import re
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import synapse_rules
@@ -12,12 +11,20 @@ from beside_interpreter import as_tree, compare, compare_after_replacing, equal
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plastic_networks import ALL, both_places, check_all_that_rules_use, mixed, network, triplet
+from plastic_networks import (
+    ALL,
+    both_places,
+    check_all_that_rules_use,
+    check_that_a_state_goes_on,
+    check_that_a_synapse_is_named,
+    mixed,
+    network,
+    triplet,
+)
 from ptx import AS_WRITTEN, ptx_of
 
 import brainevent as be
 from benchmarks.probes.network_plastic import network as of_pairs
-from brainevent.errors import NotFiniteError
 from brainevent.network.gpu import partition
 from brainevent.network.gpu.clocks import MARKS, PLASTIC_MARKS
 from brainevent.network.gpu.engine import CudaEngine
@@ -125,13 +132,8 @@ def test_states_go_from_engine_to_engine():
     for where in ("axon", "dendrite"):
         plan = synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 1)
         in_parts = synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), 3)  # another order of synapses
-        whole, state = Interpreted(plan), engine_of(plan).state
-        whole.run(40, ALL, {})
-        for engine, steps in ((engine_of(plan, 3), 13), (Interpreted(in_parts), 9), (engine_of(in_parts, 5), 18)):
-            engine.load(state)
-            engine.run(steps, ALL, {})
-            state = engine.state
-        equal(state, whole.state)
+        engines = (engine_of(plan, 3), 13), (Interpreted(in_parts), 9), (engine_of(in_parts, 5), 18)
+        check_that_a_state_goes_on(plan, engines)
 
 
 @settings(max_examples=1)
@@ -206,21 +208,7 @@ def test_parameters_and_weights_are_replaced():
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_first_synapse_that_is_not_finite_is_named(where):
     """A run stops after the step, in all blocks, and the state is that after it."""
-
-    def broken(w, s, pre, post, p):
-        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
-
-    nothing = {"on_pre": None, "every": (), "state": {}, "params": {}, "post": {}}
-    rules = triplet(where, on_post=broken, pre={"x": be.trace(20.0)}, **nothing)
-    plan = synapse_rules.plan_of(network(rules, 0.3), 1, check_finite=True)
-    messages, states = [], []
-    for engine in (engine_of(plan, 2), Interpreted(plan)):
-        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
-            engine.run(400, ALL, {})
-        messages.append(str(raised.value))
-        states.append(engine.state)
-    assert messages[0] == messages[1]
-    equal(*states)
+    check_that_a_synapse_is_named(where, lambda plan: engine_of(plan, 2))
 
 
 def test_no_synapses():

@@ -128,10 +128,24 @@ def test_pushed_bursts(monkeypatch, gpus, blocks, size, weight):
     (synapses,) = plan.synapses
     weights = synapses.weights.astype(weight) * (2**20 if weight == "int32" else 1)
     plan = dataclasses.replace(plan, synapses=(dataclasses.replace(synapses, weights=weights),))
-    engine = several_of(plan, gpus, blocks, shared_bytes=SMALL)
+    engine = several_of(plan, gpus, blocks, shared_bytes=SMALL + 1024)
     assert (engine._parts[1].rows.layout, engine._parts[1].rows.entry.wide) == (PUSHED, weight == "int32")
     assert (lag_of(engine), hold_of(engine)) == (1, 2)
     compare(engine, [20, 7], Wanted(("a",), ("a",), ("a",)))
+
+
+@pytest.mark.parametrize(("gpus", "shared_bytes", "units"), [(2, None, 10), (3, None, 10), (2, SMALL, 4)])
+@pytest.mark.parametrize("threads", [96, 512])
+def test_any_number_of_spikes_told_to_namesakes(monkeypatch, gpus, shared_bytes, units, threads):
+    """In one unit of a packet, in several, and in a list; few warps push rows of more than one block."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (threads,))
+    engine = several_of(one_gpu.one_after_another(66, gpus, 6000 * gpus), gpus, 1, shared_bytes=shared_bytes)
+    structure = engine._parts[0].shape.structure
+    assert (structure.units, structure.hold, structure.threads) == (units, 0, threads)
+    assert engine._parts[0].rows.layout == PUSHED
+    (record,) = compare(engine, [78], Wanted(("a",)))
+    assert record.spikes["a"][0].size == gpus * 66 * 67 // 2
 
 
 @pytest.mark.covering(strength=1)
@@ -601,6 +615,7 @@ def test_the_text_compiles_for_gpus(monkeypatch, make, most):
     assert ".relaxed.sys" in ptx
     assert set(re.findall(r"\S*\.gpu\S*", ptx)) == ({"fence.acq_rel.gpu;"} if most == 0 else set())
     assert ".local" not in ptx
+    assert ("red.global.add" in ptx) == (most == 0)  # an addition to sums in memory returns nothing
 
 
 def test_other_texts_compile_for_gpus():

@@ -4,7 +4,6 @@
 import dataclasses
 import re
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import synapse_rules
@@ -12,7 +11,16 @@ import test_plastic_deferred as deferred
 import test_plastic_network_gpu as one_gpu
 from beside_interpreter import as_tree, compare, equal
 from gpu_on_cpu import PretendDevice
-from plastic_networks import ALL, both_places, check_all_that_rules_use, mixed, network, triplet
+from plastic_networks import (
+    ALL,
+    both_places,
+    check_all_that_rules_use,
+    check_that_a_state_goes_on,
+    check_that_a_synapse_is_named,
+    mixed,
+    network,
+    triplet,
+)
 from ptx import AS_WRITTEN, ptx_of
 from several_on_cpu import PretendPeer, several_of
 from test_plastic_drawing import STATES, both
@@ -20,7 +28,7 @@ from test_plastic_drawing import network as drawn_network
 from test_plastic_drawing import rules as drawn_rules
 
 import brainevent as be
-from brainevent.errors import NetworkError, NotFiniteError
+from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition, plastic_deferred
 from brainevent.network.gpu.drawing import Drawing
@@ -170,14 +178,8 @@ def test_states_go_from_engine_to_engine(where):
     """What is on its way, and what traces remember, is in the state: by two GPUs, one, and three."""
     net = network(triplet(where), be.uniform(0.1, 0.9))
     plan, in_parts = plan_of(net), plan_of(net, 3)  # another order of synapses
-    whole, state = Interpreted(plan), several_of(plan, 2, 2).state
-    whole.run(40, ALL, {})
     one = CudaEngine(in_parts, blocks=4, device=PretendDevice(8))
-    for engine, steps in ((several_of(plan, 2, 2), 13), (one, 9), (several_of(in_parts, 3, 1), 18)):
-        engine.load(state)
-        engine.run(steps, ALL, {})
-        state = engine.state
-    equal(state, whole.state)
+    check_that_a_state_goes_on(plan, ((several_of(plan, 2, 2), 13), (one, 9), (several_of(in_parts, 3, 1), 18)))
 
 
 def test_weights_of_fixed_projections_and_new_synapses():
@@ -281,21 +283,7 @@ def test_one_digest_for_any_number_of_gpus(tmp_path):
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_first_synapse_that_is_not_finite_is_named(where):
     """A run stops after the step, on all GPUs, and the state is that after it."""
-
-    def broken(w, s, pre, post, p):
-        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
-
-    nothing = {"on_pre": None, "every": (), "state": {}, "params": {}, "post": {}}
-    rules = triplet(where, on_post=broken, pre={"x": be.trace(20.0)}, **nothing)
-    plan = plan_of(network(rules, 0.3), check_finite=True)
-    messages, states = [], []
-    for engine in (several_of(plan, 2, 2), Interpreted(plan)):
-        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
-            engine.run(400, ALL, {})
-        messages.append(str(raised.value))
-        states.append(engine.state)
-    assert messages[0] == messages[1]
-    equal(*states)
+    check_that_a_synapse_is_named(where, lambda plan: several_of(plan, 2, 2))
 
 
 @pytest.mark.usefixtures("_small_networks_defer")

@@ -93,7 +93,7 @@ BE void put_units(const Net& net, Desk& desk, u32 tid, u32 t, u64 tag, u32 n, u3
 
 // Note the flags of all GPUs in a step: then blocks stop, and so does the courier.
 BE void hear_flags(const Net& net, Desk& desk, u32 lane, u32 t, u64 tag) {
-    if (lane == 0) or_in_block(&desk.stop, desk.fired[t & (KEPT - 1)]);
+    if (lane == 0) or_in_block(&desk.stop, desk.fired[0][t & (KEPT - 1)]);
     if (lane + 1 >= GPUS) return;
     const u32 from = (net.gpu + 1 + lane) % GPUS * net.own_blocks;
     u64 v, w;
@@ -128,7 +128,7 @@ BE void run_courier(const Net& net, Desk& desk, u32 first, u32 steps) {
             if (listed) fence();
             put_units(net, desk, tid, t, tag, n, flags);
             if (tid == 0) {
-                desk.fired[t & (KEPT - 1)] = flags;
+                desk.fired[0][t & (KEPT - 1)] = flags;
                 desk.queued[e ^ 1] = 0;
                 desk.mine[e ^ 1][0] = 0;
             }

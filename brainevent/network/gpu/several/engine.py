@@ -30,7 +30,7 @@ from ..structs import LOST, NO_ROOM, NOT_FINITE, PEER, TREATED
 from .launching import Launching, in_turn
 from .meeting import Meeting, together
 from .part import Part
-from .placement import placement_for, said_of
+from .placement import placement_for, said_of, said_of_groups
 from .program import PartResident, SeveralResident
 from .pure import simulated
 
@@ -158,10 +158,12 @@ class SeveralEngine:
             placed = part.partition.placement
             has = f", {said_of(self.plan, placed.ranges[part.number])}" if placed else ""
             lines.append(f"{name}: blocks {first} to {end - 1} of {partition.blocks}, {part.said_of_rows}{has}")
+            lines += [f"  {said}"] if (said := said_of_groups(part.partition)) else []
         if partition.placement:
             late = partition.placement.lag + partition.placement.extra
+            place, others = ("in one group", "groups") if partition.placement.apart else ("on one GPU", "GPUs")
             lines.append(
-                f"neurons with short delays between them are on one GPU, so spikes of other GPUs are read "
+                f"neurons with short delays between them are {place}, so spikes of other {others} are read "
                 f"{late} step{'' if late == 1 else 's'} after theirs"
             )
         if self._parts[0].shape.structure.message:

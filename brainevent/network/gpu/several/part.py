@@ -14,16 +14,19 @@ import numpy as np
 from ...plan.plan import Plan
 from ...run.report import in_bytes
 from ...state import NetworkState
+from ..arrays import slots_of
 from ..device import Device, Memory, cleared
 from ..engine import CudaEngine
 from ..kinds import Kind
-from ..partition import Partition, Placement, placed_partition
+from ..partition import MOST_THREADS, Partition, Placement, placed_partition, threads_for
 from ..plastic import Plastic
 from ..rows import LONG_ROW, DeviceRows, place_synapses
-from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed
+from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed, room_of
 from ..spikes import SpikeRoom
-from ..structs import FULL, PEER, SLOTS, filled
+from ..structs import FULL, PARTED, PEER, SLOTS, filled
+from ..sums import wishes_of
 from .meeting import Meeting
+from .placement import grouped
 from .program import PartResident, next_sums
 
 __all__ = ["Part"]
@@ -85,9 +88,35 @@ class Part(CudaEngine):
         entries = sum(projection.entries for projection in plan.projections)
         if self._placement is None or dealt.pushed or entries < _LONG_ROW * neurons * dealt.blocks:
             return dealt
+        in_block = dealt.threads > 0 or dealt.per <= MOST_THREADS or dealt.on_chip
+        apart = None if in_block else self._in_groups(plan, kinds, numbers, count // self.gpus, shared_bytes)
+        if apart is not None:
+            return apart
         if self._placement.between > _BETWEEN:
             return dealt
-        return placed_partition(plan, kinds, numbers, self._placement, count // self.gpus, self.number)
+        placement, own = self._placement, count // self.gpus
+        return self._in_threads(
+            plan,
+            kinds,
+            threads_for(plan, kinds, count, placement),
+            lambda threads: placed_partition(plan, kinds, numbers, placement, own, self.number, threads),
+            shared_bytes,
+        )
+
+    def _in_groups(
+        self, plan: Plan, kinds: Sequence[Kind], numbers: Mapping[str, int], own: int, shared_bytes: int
+    ) -> Partition | None:
+        """Give groups of neurons blocks of their own, if blocks list rows that are due later; else return None.
+
+        So it is where blocks have many neurons of many populations, and sums of the next steps alone in shared memory.
+        """
+        assert self._placement is not None
+        if (placement := grouped(plan, self._placement, own)) is None:
+            return None
+        found = placed_partition(plan, kinds, numbers, placement, own, self.number)
+        wishes = wishes_of(plan, found, 0, beside=False)
+        room = room_of(found, kinds, slots_of(plan), shared_bytes, wishes=wishes)
+        return found if room.sums.mixed and 0 < room.sums.near < slots_of(plan) else None
 
     def _owned(self, plan: Plan, partition: Partition) -> Partition:
         """Return what blocks of this GPU own."""
@@ -215,7 +244,7 @@ class Part(CudaEngine):
             4 * self.arrays.slots * self.partition.cells,
             self.rows.start_bytes * (self.partition.sources + 1),
         )
-        if self.rows.layout == SLOTS:  # they lie by source
+        if self.rows.layout in (SLOTS, PARTED):  # they lie by source
             starts = 0
         return {"ends": 16, "ring": ring, "starts": starts, "bases": 8}
 

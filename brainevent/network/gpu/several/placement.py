@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import numpy as np
 from ...hosts.areas import NEURON, Link, placed_areas
 from ...plan.drawing import Description
 from ...plan.plan import Plan
-from ..partition import Placement
+from ..partition import Group, Partition, Placement
 from ..shape import MOST_LAG, delivers_at_once, lag_for, least_delay
 
-__all__ = ["placement_for", "said_of"]
+__all__ = ["grouped", "placement_for", "said_of", "said_of_groups"]
 
 _UNEVEN = 1.15  # times the mean work of a GPU that one of them may have
+_WITHIN = 0.5  # of all synapses, that are within labels, at least, if each has blocks of its own
 _NAMED = 8  # populations of a GPU that are named in a report
 
 Array = Any
@@ -48,6 +50,16 @@ def said_of(plan: Plan, ranges: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(named + more)
 
 
+def said_of_groups(partition: Partition) -> str:
+    """Say which blocks of a GPU have which of its groups of neurons, if there are any."""
+    found = []
+    for group in partition.parts:
+        first = partition.first + group.first
+        last = first + group.blocks - 1
+        found.append(f"{group.name} on block{f' {first}' if first == last else f's {first} to {last}'}")
+    return ", ".join(found)
+
+
 def _by_population(plan: Plan, count: int) -> Ranges | None:
     """Return ranges of whole populations."""
     links = [Link(one.source, one.target, one.entries, one.delays[0]) for one in plan.projections if one.entries]
@@ -67,11 +79,9 @@ def _by_population(plan: Plan, count: int) -> Ranges | None:
 
 def _by_label(plan: Plan, count: int) -> Ranges | None:
     """Return ranges of neurons, if all have labels in ascending order between which synapses are drawn."""
-    known = _labels(plan)
-    labels, attributes = {name: own for (name, _), own in known.items()}, {by for _, by in known}
-    all_known = all(p.name in labels for p in plan.populations)
-    if len(attributes) != 1 or not all_known or any((np.diff(own) < 0).any() for own in labels.values()):
+    if (known := _ordered_labels(plan)) is None:
         return None
+    _, labels = known
     number = 1 + max(int(own[-1]) for own in labels.values() if own.size)
     work: Array = sum(NEURON * np.bincount(own, minlength=number) for own in labels.values())
     links: list[tuple[Array, int]] = []  # which label has synapses from which, and their least delay
@@ -94,14 +104,77 @@ def _by_label(plan: Plan, count: int) -> Ranges | None:
         cuts = _cuts(work, _allowed(links, delay, number), count)
         if cuts is not None:
             edges = [0, *cuts, number]
-            return [
-                {
-                    name: (int(np.searchsorted(own, edges[gpu])), int(np.searchsorted(own, edges[gpu + 1])))
-                    for name, own in labels.items()
-                }
-                for gpu in range(count)
-            ]
+            return [_between(labels, edges[gpu], edges[gpu + 1]) for gpu in range(count)]
     return None
+
+
+def grouped(plan: Plan, placement: Placement, blocks: int) -> Placement | None:
+    """Return the same with the neurons of each label on some of the blocks of their GPU; None if that does not suit.
+
+    Most synapses are then within labels, and no block has much more work than others: blocks are in proportion to it.
+    """
+    if (known := _ordered_labels(plan)) is None:
+        return None
+    by, labels = known
+    number = 1 + max(int(own[-1]) for own in labels.values() if own.size)
+    work: Array = sum(NEURON * np.bincount(own, minlength=number) for own in labels.values())
+    within, least = 0.0, 2**30  # delay between labels
+    for about, source in zip(plan.projections, plan.synapses.sources, strict=True):
+        if about.entries and (of := _grouped(source)) is None:
+            return None
+        if about.entries:
+            synapses = of.table * of.sizes[:, None]
+            work[: synapses.shape[0]] += synapses.sum(1)[:number]
+            within += np.trace(synapses)
+            if (np.where(np.eye(*synapses.shape), 0, synapses) > 0).any():
+                least = min(least, about.delays[0])
+    if within < _WITHIN * sum(one.entries for one in plan.projections):
+        return None
+    groups = []
+    for ranges in placement.ranges:
+        own = [k for k in range(number) if any(low <= _first(labels[p], k) < high for p, (low, high) in ranges.items())]
+        if not 1 <= len(own) <= blocks:
+            return None
+        shares = _shared(work[own], blocks)
+        if (work[own] / shares).max() > _UNEVEN * work[own].sum() / blocks:
+            return None
+        found = zip(own, shares.tolist(), np.cumsum([0, *shares[:-1]]).tolist(), strict=True)
+        groups.append(
+            tuple(
+                Group(f"{by} {label}", first, share, _between(labels, label, label + 1))
+                for label, share, first in found
+            )
+        )
+    return replace(placement, groups=tuple(groups), apart=least > placement.lag + placement.extra)
+
+
+def _first(own: Array, label: int) -> int:
+    """Return the first neuron with a label; a number beyond all neurons if there is none."""
+    found = int(np.searchsorted(own, label))
+    return found if found < own.size and own[found] == label else own.size
+
+
+def _shared(work: Array, blocks: int) -> Array:
+    """Return how many of some blocks have each share of the work, one at least: the most of a block is least."""
+    shares = np.ones(work.size, int)
+    for _ in range(blocks - work.size):
+        shares[np.argmax(work / shares)] += 1
+    return shares
+
+
+def _between(labels: Mapping[str, Array], low: int, high: int) -> dict[str, tuple[int, int]]:
+    """Return which neurons of each population have labels from one to before another one."""
+    return {name: (int(np.searchsorted(own, low)), int(np.searchsorted(own, high))) for name, own in labels.items()}
+
+
+def _ordered_labels(plan: Plan) -> tuple[str, dict[str, Array]] | None:
+    """Return an attribute, and the label of each neuron by population, if all have that alone, in ascending order."""
+    known = _labels(plan)
+    labels, attributes = {name: own for (name, _), own in known.items()}, {by for _, by in known}
+    all_known = all(p.name in labels for p in plan.populations)
+    if len(attributes) != 1 or not all_known or any((np.diff(own) < 0).any() for own in labels.values()):
+        return None
+    return attributes.pop(), {p.name: labels[p.name] for p in plan.populations}
 
 
 def _grouped(source: Any) -> Any:

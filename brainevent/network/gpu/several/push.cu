@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks that push, on several GPUs: each adds to the sums of its own GPU alone. The namesakes of a block are those with
 // its number on the other GPUs. A block tells them its spikes, pushes the rows of its own spikes and of theirs, and then
-// says to the blocks of its GPU that this is done, with the flags of all namesakes: so these come from all blocks.
+// says to the blocks of its GPU that this is done, with the flags of all namesakes: so these come from all blocks. While
+// it pushes its own rows, some warps look up those of its namesakes, and ask for them.
 //
 // If no delay is short, spikes are held for HOLD steps, and pushed as late as they can be, or LAG steps before that: so
 // late blocks of this GPU wait for each other. Then no block waits for another GPU, rows are on their way before the step
@@ -9,25 +10,37 @@
 // are those of all steps. In the first HOLD steps of a launch nothing is pushed; then sums move; and in HOLD steps behind
 // the last one the spikes of the last steps are pushed.
 
-constexpr u32 ROWS_OF_ONE = QUEUE / (2 * GPUS);  // rows that have room in shared memory, of each of a block and its namesakes
+constexpr u32 ROWS_OF_ONE = QUEUE / ((HOLD ? 2 : 1) * GPUS);  // that have room in shared memory, of a block or a namesake
 static_assert(!PUSHES || ROWS_OF_ONE >= UNITS * INLINE, "what is not in a list has room");
+
+// Where they begin in the queue: held ones are queued in the step before they are pushed.
+BE u32 first_of(u32 other, u32 t) { return ((HOLD ? (t & 1) * GPUS : 0) + other) * ROWS_OF_ONE; }
 
 // Where a packet lies that a block sent to a namesake on a GPU, in the inbox to which no block of that GPU listens for it.
 BE u64* namesake_post(const Net& net, u32 gpu, u32 block, u32 t) {
     return inbox_on(net, gpu, 0, block) + (t & (KEPT - 1)) * net.copies * words_of_inbox(net);
 }
 
+// The same, given where the inboxes of that GPU are: an address in memory takes long to read.
+BE u64* post_in(const Net& net, u64* inboxes, u32 block, u32 t) {
+    return inboxes + block * 2 + (t & (KEPT - 1)) * net.copies * words_of_inbox(net);
+}
+
 BE u32 namesake(const Net& net, u32 block, u32 other) {
     return block % net.own_blocks + (net.gpu + other) % GPUS * net.own_blocks;
 }
 
-// Unit `unit` of a packet: its rows, which no thread reads beyond the number of them.
-BE void put_unit(const Net& net, const Desk& desk, u32 block, u32 t, u32 unit, u64 head) {
-    const u32* const row = desk.mine[t & 1] + 1 + unit * INLINE;
-    const u64 v = head | row[0] | (NARROW ? row[1] << 16 : 0);
-    const u64 w = NARROW ? (u64)(row[4] | row[5] << 16) << 32 | (row[2] | row[3] << 16) : (u64)row[2] << 32 | row[1];
+// A packet with n rows, to all namesakes: a lane writes a unit to one of them. No thread reads rows beyond n.
+BE void put_units(const Net& net, const Desk& desk, u32 block, u32 t, u32 n, u64 head) {
+    constexpr u32 OTHERS = GPUS - 1;
     LANES_DO
-        if (lane + 1 < GPUS) put_pair(namesake_post(net, (net.gpu + 1 + lane) % GPUS, block, t) + unit * words_of_unit(net), v, w);
+        NOT_UNROLLED
+        for (u32 k = lane; k < OTHERS || k / OTHERS * INLINE < n; k += 32) {
+            const u32 unit = k / OTHERS, *const row = desk.mine[t & 1] + 1 + unit * INLINE;
+            const u64 v = (unit ? (u64)(t + 1) << 32 : head) | row[0] | (NARROW ? row[1] << 16 : 0);
+            const u64 w = NARROW ? (u64)(row[4] | row[5] << 16) << 32 | (row[2] | row[3] << 16) : (u64)row[2] << 32 | row[1];
+            put_pair(post_in(net, desk.inboxes[(net.gpu + 1 + k % OTHERS) % GPUS], block, t) + unit * words_of_unit(net), v, w);
+        }
     LANES_END
 }
 
@@ -47,9 +60,7 @@ BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag, u3
         LANES_END
     }
     const u64 head = tag << 48 | (u64)(listed ? LISTED : n) << 40 | (u64)flags << 32;
-    NOT_UNROLLED
-    for (u32 unit = 1; unit * INLINE < n && !listed; ++unit) put_unit(net, desk, block, t, unit, (u64)(t + 1) << 32);
-    if (!listed) put_unit(net, desk, block, t, 0, head);
+    if (!listed) put_units(net, desk, block, t, n, head);
     else {
         LANES_DO
             if (lane + 1 < GPUS) put_pair(namesake_post(net, (net.gpu + 1 + lane) % GPUS, block, t), head | n, 0);
@@ -61,8 +72,10 @@ BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag, u3
 // What all blocks of this GPU are to heed in a step: what namesakes said, and what this block did in the same step.
 BE u32 heeded_flags(Desk& desk, u32 t, u32 turn, u32 own) {
     const u32 held = turn >= HOLD ? desk.noted[(t - HOLD) & (KEPT - 1)] : 0;
-    return (HOLD ? held : own) | desk.told[t & 1];
+    return (HOLD ? held : own) | desk.told[t & 3];
 }
+
+constexpr u32 QUEUING = CARRIERS == 0 ? 1 : CARRIERS < GPUS ? CARRIERS : GPUS;  // warps that queue rows of held spikes
 
 // The packet that a thread is about to await, if spikes are held: it should be there by now, and is looked at while the
 // block pushes. A listener awaits that of a block of this GPU, a warp that queues rows that of a namesake.
@@ -71,12 +84,11 @@ struct Look {
 };
 
 BE Look look_ahead(const Net& net, const Post& post, u32 block, u32 tid, u32 t, bool is_read) {
-    constexpr u32 QUEUING = (CARRIERS < GPUS ? CARRIERS : GPUS) * 32;
     const u32 other = tid / 32;
     Look look = {0, 0};  // no tag is 0
     if (tid >= (CARRIERS + 1) * 32) {
-        if (post.at && is_read) get_pair(post.at, look.v, look.w);
-    } else if (other && tid < QUEUING)
+        if (post.at && is_read) get_pair_first(post.at, look.v, look.w);
+    } else if (other && other < QUEUING)
         get_pair(namesake_post(net, net.gpu, namesake(net, block, other), t + 1 - HOLD), look.v, look.w);
     return look;
 }
@@ -107,15 +119,31 @@ BE void ask_for_starts(const Net& net, const Desk& desk, u32 block, u32 other, u
     LANES_END
 }
 
+// Wait for the packet of a namesake in this step; return count:8 flags:8. Each lane looks at the unit that has its row, too.
+BE u32 await_told(const Net& net, Desk& desk, const Post& post, u32 from, u64 tag, u64& v, u64& w, OfLane<Look>& units) {
+    Patience patience = {0, 0};
+    while (true) {
+        get_pair(post.at, v, w);
+        LANES_DO
+            get_pair(post.at + (lane / INLINE < UNITS ? lane / INLINE : 0) * words_of_unit(net), units[lane].v, units[lane].w);
+        LANES_END
+        if (v >> 48 == tag) break;
+        if (is_over(net, desk, patience, from)) return 0;
+        rest();
+    }
+    return (u32)(v >> 32) & 0xFFFF;
+}
+
 // Queue where rows lie that are to be pushed in a step: those of the block itself, if its spikes are held, and of its
 // namesakes. Each warp awaits the packets of some. What has no room is found again when the rest is pushed.
 BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 block, u32 warp, u32 warps, u32 t, u64 tag) {
     const u32 e = t & 1, step = t - HOLD;
     NOT_UNROLLED
     for (u32 other = warp + (HOLD ? 0 : 1); other < GPUS; other += warps) {
-        const u32 from = namesake(net, block, other), begin = (e * GPUS + other) * ROWS_OF_ONE;
-        const Post post = {namesake_post(net, net.gpu, from, step), 0};
+        const u32 from = namesake(net, block, other), begin = first_of(other, t);
+        const Post post = {HOLD ? namesake_post(net, net.gpu, from, step) : post_in(net, desk.inboxes[net.gpu], from, t), 0};
         const u32* const list = list_in_memory(net, from, step);
+        OfLane<Look> units;
         u64 v = 0, w = 0;
         u32 n = other ? 0 : desk.held[step & (KEPT - 1)];
         bool listed = other == 0;
@@ -124,12 +152,13 @@ BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 bloc
                 v = looks[warp * 32].v;
                 w = looks[warp * 32].w;
             }
-            const u32 head = await_looked(net, desk, post, from, tag_before(tag, HOLD), v, w);
+            const u32 head = HOLD ? await_looked(net, desk, post, from, tag_before(tag, HOLD), v, w)
+                                  : await_told(net, desk, post, from, tag, v, w, units);
             listed = head >> 8 == LISTED;
             n = listed ? (u32)v : head >> 8;
             if (head & 255) {
                 ONE_LANE_DO
-                    or_in_block(&desk.told[e], head & 255);
+                    or_in_block(&desk.told[t & 3], head & 255);
                 LANES_END
             }
             if (listed) fence();
@@ -138,12 +167,17 @@ BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 bloc
             NOT_UNROLLED
             for (u32 k = lane; k < n && k < ROWS_OF_ONE; k += 32) {
                 u64 x = v, y = w;
-                if (!listed && k >= INLINE) await_unit(net, desk, post.at + k / INLINE * words_of_unit(net), from, step, x, y);
+                if (!HOLD && k == lane && k >= INLINE) {
+                    x = units[lane].v;
+                    y = units[lane].w;
+                }
+                if (!listed && k >= INLINE && (HOLD || x >> 32 != (u64)(t + 1)))
+                    await_unit(net, desk, post.at + k / INLINE * words_of_unit(net), from, step, x, y);
                 const u32 place = listed ? get_word(list + k) : row_of(x, y, k % INLINE);
                 const Row row = find_row(net, 0, number_of(net, from, place));
                 desk.queue[begin + k] = (u64)row.at;
                 desk.quads[begin + k] = row.quads;
-                if (HOLD && row.quads) {
+                if (row.quads) {
                     ask_for(row.at);
                     ask_for(row.at + row.quads - 1);
                 }
@@ -178,7 +212,7 @@ BE uint4 first_queued(const Desk& desk, u32 tid, u32 t) {
     const u32 e = t & 1;
     UNROLLED
     for (u32 other = 0; other < GPUS; ++other) {
-        const u32 n = desk.counts[e][other], begin = (e * GPUS + other) * ROWS_OF_ONE;
+        const u32 n = desk.counts[e][other], begin = first_of(other, t);
         NOT_UNROLLED
         for (u32 k = first_row(other, tid); k < n && k < ROWS_OF_ONE; k += THREADS / PIECE)
             if (tid % PIECE < desk.quads[begin + k]) return fetch((const uint4*)desk.queue[begin + k] + tid % PIECE);
@@ -195,7 +229,7 @@ BE void push_queued(const Net& net, const Desk& desk, const Ring& ring, u32 bloc
     LANES_END
     NOT_UNROLLED
     for (u32 other = HOLD ? 0 : 1; other < GPUS; ++other) {
-        const u32 n = desk.counts[e][other], begin = (e * GPUS + other) * ROWS_OF_ONE;
+        const u32 n = desk.counts[e][other], begin = first_of(other, t);
         LANES_DO
             const u32 tid = warp * 32 + lane;
             NOT_UNROLLED
