@@ -19,7 +19,7 @@ from .plan.matrices import as_matrix
 from .plan.plan import Plan, PopulationPlan
 from .reference.integers import exact_integers
 from .reference.limits import resolved
-from .reference.params import check_names, given_weights, initial_params, neuron_params
+from .reference.params import check_names, given_weights, initial_params, neuron_params, step_holds
 from .reference.parted import changed_params, whole_inputs, whole_params
 from .reference.prepare import check_surrogate, checked_count, checked_inputs, checked_state
 from .reference.quanta import in_quanta_of
@@ -139,7 +139,7 @@ def eprop(
         for about in plan.projections:
             if about.name in found and jnp.ndim(params.get(about.name, 0)) == 2:
                 found[about.name] = as_matrix("eprop", plan, about, found[about.name])
-        after, (value, found) = resolved(exact, after, (value, found))
+        after, (value, found) = resolved(step_holds(plan, params, exact), after, (value, found))
         return value, found, after
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -17,10 +18,11 @@ from ..plan.matrices import shapes_of_weights, weights_of_matrix
 from ..plan.numbers import as_numbers, check_whole
 from ..plan.plan import Plan
 from ..plan.plastic import PlasticPlan
+from ..run.checked import refuse_infinite, refuse_nan
 from ..state import NetworkState
 
 __all__ = ["as_numbers", "check_mapping", "check_name", "check_names", "check_plain", "check_shape", "given_weights"]
-__all__ += ["initial_params", "loop_of", "neuron_params", "plastic_params", "with_initial_weights"]
+__all__ += ["initial_params", "loop_of", "neuron_params", "plastic_params", "step_holds", "with_initial_weights"]
 
 Array = Any
 Params = Mapping[str, Any]
@@ -61,7 +63,7 @@ def neuron_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
         }
         for key, value in given.items():
             check_shape(f"params[{p.name!r}][{key!r}]", value, ((), (p.size,)))
-        result[p.name] |= given
+        result[p.name] |= {key: _as_step(key, value, p.params[key]) for key, value in given.items()}
     return result
 
 
@@ -72,7 +74,7 @@ def plastic_params(plan: Plan, params: Params) -> dict[str, dict[str, Array]]:
         for key in [key for key in params.get(one.name, {}) if key != "weights"]:
             value = as_numbers(f"params[{one.name!r}][{key!r}]", params[one.name][key], plan.dtype)
             check_shape(f"params[{one.name!r}][{key!r}]", value, ((),))
-            result[one.name][key] = value
+            result[one.name][key] = _as_step(key, value, one.rules.params[key])
     return result
 
 
@@ -150,6 +152,7 @@ def given_weights(plan: Plan, params: Params) -> dict[str, Array]:
             dtype = getattr(value, "dtype", np.dtype(plan.dtype))
             if not any(jnp.issubdtype(dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
                 raise NetworkError(f"simulate: {where} is {dtype}; pass real numbers")
+            _check_known(where, value)
             check_whole(where, value, plan.dtype)
             with np.errstate(over="ignore"):  # what becomes infinite is refused where it is known
                 weights = jnp.asarray(value, plan.dtype)
@@ -173,6 +176,7 @@ def check_names(plan: Plan, params: Params) -> None:
         for key, value in own.items():
             check_name(f"params[{p.name!r}]", key, p.params)
             check_plain(f"params[{p.name!r}][{key!r}]", value)
+            _check_known(f"params[{p.name!r}][{key!r}]", value, may_be_infinite=True)
             _check_step(f"params[{p.name!r}][{key!r}]", key, value, p.params[key])
     for one in plan.plastic:
         own = params.get(one.name, {})
@@ -180,16 +184,47 @@ def check_names(plan: Plan, params: Params) -> None:
         for key, value in own.items():
             check_name(f"params[{one.name!r}]", key, ["weights", *one.rules.params])
             check_plain(f"params[{one.name!r}][{key!r}]", value)
+            _check_known(f"params[{one.name!r}][{key!r}]", value)
             if key != "weights":
                 _check_step(f"params[{one.name!r}][{key!r}]", key, value, one.rules.params[key])
 
 
+def _check_known(where: str, value: Any, *, may_be_infinite: bool = False) -> None:
+    """Raise for numbers that `Simulation.set` refuses, too: NaN and, unless they may be, infinite ones; if known."""
+    if isinstance(value, Tracer):
+        return
+    numbers = np.asarray(value)
+    refuse_nan(f"simulate: {where}", numbers)
+    if not may_be_infinite and numbers.dtype.kind not in "USO":
+        refuse_infinite(f"simulate: {where}", numbers)
+
+
 def _check_step(where: str, key: str, value: Any, step: Array) -> None:
     """Raise for another time step than that of the network, where it is known."""
-    if key == "dt" and not isinstance(value, Tracer) and np.any(np.asarray(value, step.dtype) != step):
+    known = behind(value)
+    if key == "dt" and not isinstance(known, Tracer) and np.any(np.asarray(known, step.dtype) != step):
         raise NetworkError(
             f"simulate: {where} is the time step of the network, {step:g} ms; build a network with another dt"
         )
+
+
+def _as_step(key: str, value: Array, step: Array) -> Array:
+    """Return the time step of the network in place of a traced one, with the derivatives of that; else the value."""
+    return step + (value - jax.lax.stop_gradient(value)) if key == "dt" and isinstance(value, Tracer) else value
+
+
+def step_holds(plan: Plan, params: Params, others: Array | None = None) -> Array | None:
+    """Return whether traced time steps are that of the network, and others hold; None if that is known.
+
+    Delays, and numbers that models compute, are in steps of the network: results with another step would be wrong.
+    """
+    owners = [(p.name, p.params) for p in plan.populations] + [(one.name, one.rules.params) for one in plan.plastic]
+    fine = [] if others is None else [others]
+    for name, built in owners:
+        value = params.get(name, {}).get("dt", 0)
+        if isinstance(behind(value), Tracer):
+            fine.append((jnp.asarray(value, built["dt"].dtype) == built["dt"]).all())
+    return jnp.array(fine).all() if fine else None
 
 
 def check_mapping(where: str, given: Any, hint: str = "") -> None:

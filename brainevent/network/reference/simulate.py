@@ -30,7 +30,15 @@ from .kept import kept_program
 from .limits import check_sums, doubts, resolved
 from .loop import run_component
 from .outputs import Outputs
-from .params import check_mapping, check_names, given_weights, neuron_params, plastic_params, with_initial_weights
+from .params import (
+    check_mapping,
+    check_names,
+    given_weights,
+    neuron_params,
+    plastic_params,
+    step_holds,
+    with_initial_weights,
+)
 from .parted import records_of, whole_populations
 from .passes import Between, Fixed, Passes, fixed_of, passes
 from .plastic import plastic_program, run_steps
@@ -116,10 +124,13 @@ def simulate(
             `{exc[:100]: {"tau": 15.0}}`, those of its neurons, which replace those of the population; by projection or
             coupling its weights, (), (1,) or (entries,), in the unit of what arrives, or a matrix (sources, targets),
             which is zero where there is no synapse. Two parts that give the same neuron the same parameter are an
-            error. Parameters and weights that are left out are those of now: of the build, or of `Simulation.set`. If
-            traced weights are NaN or infinite, a traced matrix is not zero where there is no synapse, traced sums in
-            the state are too large, or traced integers become floats that do not have them, all floats that are
-            returned are NaN.
+            error. Parameters and weights that are left out are those of now: of the build, or of `Simulation.set`.
+            Numbers that `Simulation.set` refuses raise, such as NaN, or another time step as `dt`: it is part of the
+            network. Of what JAX traces, that is known when the program runs: if traced weights are NaN or infinite, a
+            traced `dt` is not the time step of the network, a traced matrix is not zero where there is no synapse,
+            traced sums in the state are too large, or traced integers become floats that do not have them, all floats
+            that are returned are NaN. Derivatives are then those of the network with its own time step. Other traced
+            parameters are taken as they are, also NaN.
         steps: How many steps, a Python integer.
         inputs: What is added to what arrives: by "population.receptor", (steps, neurons), or (steps,) for
             the same to all neurons; or to a part of a population, as for `Simulation.run`.
@@ -143,8 +154,9 @@ def simulate(
         returns floats.
 
     Raises:
-        NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; weights are
-            NaN or infinite; sums in the state are too large; or JAX cannot trace the surrogate with a number.
+        NetworkError: The simulation has another backend; it has native code, and the call needs `"jax"`; parameters
+            are NaN; weights are NaN or infinite; `dt` is not the time step of the network; sums in the state are too
+            large; or JAX cannot trace the surrogate with a number.
         MemoryError: What is recorded, by all elements of `jax.vmap`, does not fit in memory. In this case nothing runs.
             Within `jax.jit`, XLA says so when the program runs; but what native code on the CPU stores for a gradient
             is checked when the program is compiled.
@@ -204,6 +216,7 @@ def _in_jax(
         neurons, weights = neuron_params(plan, params) | plastic_params(plan, params), given_weights(plan, params)
         plan.warn_of_rounding(weights)
         state, within = with_initial_weights(plan, params, checked_state(plan, in_quanta_of(plan, state)))
+        within = step_holds(plan, params, within)
         check_sums(plan, state, weights)
         floats = fractional(plan, weights, state)
         doubt = doubts(plan, weights, state, floats)
@@ -303,13 +316,13 @@ def _natively(
     check_keys(plan, keys or {})
     checked_state(plan, replace(state, quanta=None) if isinstance(state, NetworkState) else state)
     state, within = with_initial_weights(plan, params, state)
-    params = {**params, **plastic_params(plan, params)}
+    own = {**params, **plastic_params(plan, params)}
     device = sim.engine.device.of_jax if name == "cuda" else jax.local_devices(backend="cpu")[0]
     check_outputs(plan, asked, steps, (state, params, inputs, keys), device)
     with jax.enable_x64(plan.dtype == "float64"):
         rows = checked_inputs(plan, inputs, steps)
-        results = run_natively(sim.engine, sim._weights, state, params, rows, keys or {}, steps, asked)
-        return resolved(within, *results)
+        results = run_natively(sim.engine, sim._weights, state, own, rows, keys or {}, steps, asked)
+        return resolved(step_holds(plan, params, within), *results)
 
 
 def _check_width(plan: Plan, arguments: Any) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "given_weights",
     "going_on",
     "refuse_infinite",
+    "refuse_nan",
     "split_plastic",
     "split_values",
     "values_of_part",
@@ -73,8 +74,7 @@ def as_dtype(where: str, value: Any, dtype: Any, unit: Any = None, hint: str = "
     if array.dtype.kind not in _TAKEN[dtype.kind]:
         kind = {"b": "booleans", "f": "real numbers"}.get(dtype.kind, "integers")
         raise NetworkError(f"{where}: found {_shown(value, array)}; pass {kind}, which become {dtype}{hint}")
-    if array.dtype.kind == "f" and np.isnan(array).any():
-        raise NetworkError(f"{where}: {_where_true(np.isnan(array))}is NaN; pass numbers")
+    refuse_nan(where, array)
     with np.errstate(over="ignore"):
         new = array.astype(dtype)
     if dtype.kind == "f":
@@ -273,6 +273,12 @@ def values_of_part(part: PartValues, what: str = "set") -> dict[str, Array]:
             raise NetworkError(f"{where} has shape {array.shape}; pass a number or an array ({size},)")
         found[name] = array
     return found
+
+
+def refuse_nan(where: str, array: Array) -> None:
+    """Raise if a number is NaN, in an array of any dtype."""
+    if array.dtype.kind not in "biuUSO" and (wrong := np.isnan(array)).any():
+        raise NetworkError(f"{where}: {_where_true(wrong)}is NaN; pass numbers")
 
 
 def refuse_infinite(where: str, array: Array) -> None:

@@ -11,7 +11,15 @@ import synapse_rules
 from beside_interpreter import as_tree, compare, compare_after_replacing, equal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plastic_networks import ALL, check_all_that_rules_use, mixed, network, triplet
+from plastic_networks import (
+    ALL,
+    check_all_that_rules_use,
+    check_that_a_state_goes_on,
+    check_that_a_synapse_is_named,
+    mixed,
+    network,
+    triplet,
+)
 
 import brainevent as be
 from brainevent.errors import NotFiniteError
@@ -40,12 +48,7 @@ def test_a_state_goes_from_engine_to_engine():
     """What is on its way, and what traces remember, is in the state: half of a run by each engine."""
     for where in ("axon", "dendrite"):
         plans = [synapse_rules.plan_of(network(triplet(where), be.uniform(0.1, 0.9)), parts) for parts in (1, 3)]
-        whole, first, second = Interpreted(plans[0]), NumbaEngine(plans[1]), NumbaEngine(plans[0])
-        whole.run(40, ALL, {})
-        first.run(23, ALL, {})
-        second.load(first.state)
-        second.run(17, ALL, {})
-        equal(second.state, whole.state)
+        check_that_a_state_goes_on(plans[0], ((NumbaEngine(plans[1]), 23), (NumbaEngine(plans[0]), 17)))
 
 
 @pytest.mark.parametrize(("delay", "parts"), [(0.3, 1), (be.uniform(0.1, 0.9), 2)])
@@ -158,22 +161,7 @@ def test_parameters_and_weights_are_replaced():
 @pytest.mark.parametrize("where", ["axon", "dendrite"])
 def test_the_first_synapse_that_is_not_finite_is_named(where, parts):
     """A run stops after the step, in all parts, and the state is that after it."""
-
-    def broken(w, s, pre, post, p):
-        return w + jnp.where(pre.x > 2.3, jnp.nan, 0.0)
-
-    rules = triplet(
-        where, on_post=broken, on_pre=None, every=(), state={}, params={}, post={}, pre={"x": be.trace(20.0)}
-    )
-    messages, states = [], []
-    for engine in (NumbaEngine, Interpreted):
-        own = engine(synapse_rules.plan_of(network(rules, 0.3), parts, check_finite=True))
-        with pytest.raises(NotFiniteError, match="projection ab: weight w of synapse") as raised:
-            own.run(400, ALL, {})
-        messages.append(str(raised.value))
-        states.append(own.state)
-    assert messages[0] == messages[1]
-    equal(*states)
+    check_that_a_synapse_is_named(where, NumbaEngine, parts)
 
 
 @pytest.mark.parametrize("where", ["axon", "dendrite"])

@@ -85,6 +85,77 @@ def test_the_step_cannot_be_given(backend):
             be.simulate(sim, sim.state, {name: {"dt": 0.5}}, 1)
 
 
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_a_traced_step_is_that_of_the_network_or_all_is_nan(backend):
+    """Whole trees of parameters, as JAX traces them for `jax.grad`, have it."""
+    sim = run(clocks(), models.lif_delta("m", 3, dt=0.25), backend=backend)
+
+    @jax.jit
+    def ran(params):
+        return be.simulate(sim, sim.state, params, 2, record=("n.time", "m.counts"))
+
+    state, out = ran(sim.params)
+    assert out["n.time"][:, 0].tolist() == [0.25, 0.5]
+    for name, step in (("n", 0.5), ("m", 0.125), ("m", np.nan)):
+        state, out = ran({**sim.params, name: {**sim.params[name], "dt": np.float32(step)}})
+        for found in jax.tree.leaves((out, state.neurons)):
+            assert found.dtype != np.float32 or np.isnan(found).all()
+    batch = {"n": {"dt": np.float32([0.25, 0.5])}}
+    _, out = jax.jit(jax.vmap(ran))(batch)
+    assert np.isnan(out["n.time"]).all((1, 2)).tolist() == [False, True]
+
+
+def test_derivatives_of_whole_trees_of_parameters():
+    """One whose call is not in a program has a step that is known."""
+    sim = run(clocks(), backend="jax")
+    with pytest.raises(NetworkError, match=r"simulate: params\['n'\]\['dt'\] is the time step of the network"):
+        jax.grad(lambda dt: be.simulate(sim, sim.state, {"n": {"dt": dt}}, 2, record="n.time")[1]["n.time"].sum())(0.5)
+    for of in (lambda f: f, jax.jit):
+        slope = of(jax.grad(lambda params: be.simulate(sim, sim.state, params, 2)[0].neurons["n"]["time"].sum()))
+        assert slope(sim.params)["n"]["dt"] == 6
+
+
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_derivatives_are_those_of_the_step_of_the_network(backend):
+    """Where another one is traced, values are NaN, and no derivative is that of a network with this one."""
+
+    def lif(s, arriving, p):
+        v = s.v + p.dt * (3 - s.v) + arriving.syn
+        return s.replace(v=jnp.where(v > 1, 0.0, v)), v > 1
+
+    a = be.Population("a", 20, lif, {"v": be.uniform(0, 1)})
+    link = be.Projection(a, a, be.connect.prob(0.3, weight=be.normal(0, 0.1)), into="syn", name="aa")
+    sim = be.Network([a], [link], dt=0.25).build(seed=1, backend=backend)
+    spikes = lambda params: be.simulate(sim, sim.state, params, 20, record="a.counts")[1]["a.counts"].sum()
+    found = jax.jit(jax.value_and_grad(spikes))
+    right = {"aa": sim.params["aa"]}
+    (known, slopes), (value, others) = found(right), found({**right, "a": {"dt": np.float32(0.5)}})
+    assert known > 20
+    assert np.isnan(value)
+    np.testing.assert_array_equal(others["aa"], slopes["aa"])
+    assert np.abs(slopes["aa"]).max() > 0
+
+
+def test_a_step_that_is_known_only_when_eprop_runs():
+    def readout(s, arriving, p):
+        return s.replace(v=p.dt * s.v + arriving.syn), False
+
+    hidden, out = clocks(), be.Population("out", 1, readout, {"v": 0.0})
+    links = [be.Projection(hidden, out, be.connect.all_to_all(weight=1.0), into="syn")]
+    for backend in ("numba", "jax"):
+        sim = be.Network([hidden, out], links, dt=0.25).build(backend=backend)
+
+        def learned(params, sim=sim):
+            return be.eprop(sim, sim.state, params, 4, lambda step, y: ((y - 1) ** 2).sum(), "out.v")[0]
+
+        with pytest.raises(NetworkError, match="is the time step of the network"):
+            learned({"out": {"dt": 0.5}})
+        assert [float(jax.jit(learned)({"out": {"dt": np.float32(step)}})) for step in (0.25, 0.5)] == [
+            pytest.approx(4.0),
+            pytest.approx(np.nan, nan_ok=True),
+        ]
+
+
 def test_the_step_of_plastic_rules_cannot_be_set():
     cells = be.Population("cells", 3, lambda s, arriving, p: (s, arriving.syn > 1))
     rule = be.Plasticity(every=(0.5, lambda w, s, pre, post, p: w + p.dt), high=9.0)
@@ -96,6 +167,8 @@ def test_the_step_of_plastic_rules_cannot_be_set():
     ):
         with pytest.raises(NetworkError, match=words):
             be.simulate(sim, sim.state, {"ab": given}, 1)
+    ran = jax.jit(lambda dt: be.simulate(sim, sim.state, {"ab": {"dt": dt}}, 4)[0].synapses["ab"]["w"])
+    assert [np.isnan(ran(np.float32(step))).all() for step in (0.25, 0.5)] == [False, True]
 
 
 # Parameters that no rule reads.

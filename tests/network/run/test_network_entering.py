@@ -303,6 +303,45 @@ def test_what_is_set_is_a_number_that_fits(backend, wrong):
     jax.tree.map(np.testing.assert_array_equal, (sim.state, sim.params), before)
 
 
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+@pytest.mark.parametrize("in_program", [False, True])
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("a", "threshold", np.nan),
+        ("a", "threshold", np.array([0] * 36 + [np.nan])),
+        (NAME, "weights", np.nan),
+        (NAME, "weights", np.float32(np.inf)),
+    ],
+)
+def test_simulate_refuses_what_set_refuses(backend, in_program, name, key, value):
+    """With the same words, where values are known: also within a program of JAX."""
+    sim, words = simulation(SIMPLE, backend), []
+    params = {name: value if key == "weights" else {key: value}}
+
+    def ran():
+        return be.simulate(sim, sim.state, params, 2)
+
+    for call in (lambda: sim.set(name, **{key: value}), jax.jit(ran) if in_program else ran):
+        with pytest.raises(NetworkError, match=r"is (NaN; pass numbers|infinite; pass finite numbers)") as raised:
+            call()
+        words.append(str(raised.value).split(": ", 2)[2])
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("backend", ["numba", "jax"])
+def test_parameters_that_are_infinite_or_traced_are_taken(backend):
+    """No neuron reaches such a threshold, and none is above one that is NaN."""
+    sim = simulation(SIMPLE, backend)
+
+    def counts(threshold):
+        return be.simulate(sim, sim.state, {"a": {"threshold": threshold}}, 9, record="a.counts")[1]["a.counts"]
+
+    sim.set("a", threshold=np.inf)
+    assert not counts(np.inf).any()
+    assert [bool(jax.jit(counts)(np.float32(x)).any()) for x in (-9, np.inf, np.nan)] == [True, False, False]
+
+
 @pytest.mark.parametrize("backend", ON_CPU)
 def test_weights_and_inputs_are_finite(backend):
     sim = simulation(SIMPLE, backend)

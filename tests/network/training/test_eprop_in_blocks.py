@@ -231,8 +231,11 @@ def test_memory_does_not_depend_on_the_number_of_steps(sim):
 
 
 def test_weights_that_are_not_finite_make_all_floats_nan(sim):
-    params = sim.params | {"a->a.syn": sim.params["a->a.syn"] * np.float32(np.nan)}
-    loss, gradients, state = learned(sim, params)
+    """If they are traced: others raise."""
+    weights = sim.params["a->a.syn"] * np.float32(np.nan)
+    with pytest.raises(NetworkError, match="is NaN; pass numbers"):
+        learned(sim, sim.params | {"a->a.syn": weights})
+    loss, gradients, state = jax.jit(lambda w: learned(sim, sim.params | {"a->a.syn": w}))(weights)
     floats = [loss, *gradients.values(), state.neurons["out"]["y"], state.arriving["a"]["syn"]]
     assert all(np.isnan(x).all() for x in floats)
 
