@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dis
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -46,6 +47,7 @@ _of_languages: set[str] = set()  # libraries of kernel languages
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _SITE = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 _IMPORTS = dis.opmap["IMPORT_NAME"]
+_KNOWN = 4_096  # functions whose code was read
 
 
 class OpaqueError(Exception):
@@ -167,12 +169,18 @@ def names_in(code: types.CodeType) -> list[str]:
 
 def is_passed_on(code: types.CodeType, name: str) -> bool:
     """Return whether code, or code within it, does more with a name than read attributes that it names."""
+    return name in _passed_on(code)
+
+
+@functools.lru_cache(_KNOWN)  # a function is read again for each of those that call it
+def _passed_on(code: types.CodeType) -> frozenset[str]:
+    found = set[str]()
     for each in codes(code):
         for step, then in itertools.pairwise(_steps(each)):
-            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)  # from Python 3.13 on, of two
-            if _kind(step) == "L" and name in names and then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
-                return True
-    return False
+            if _kind(step) == "L" and then.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+                # from Python 3.13 on, of two
+                found.update(step.argval if isinstance(step.argval, tuple) else (step.argval,))
+    return frozenset(found)
 
 
 _BY_STRINGS = {"attrgetter", "methodcaller", "vars"}  # functions that read attributes

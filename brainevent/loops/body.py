@@ -18,7 +18,7 @@ from ..scalar.form import WIDE_INTEGERS, Constant, Name, constant
 from ..scalar.lower import Lowering
 from .ciphers import scalar_operation
 from .keys import OF_KEYS, has_keys, is_key, key_rule, words_of
-from .replaced import REPLACED
+from .replaced import REPLACED, is_of_batch
 from .tables import tables_of
 from .values import (
     HALVES,
@@ -114,7 +114,7 @@ class Body:
             return self.walk(inner_jaxpr(eqn), x, follow=follow)
         if name in _SAME:
             return x
-        if name in _WORDS or name in _ACROSS:
+        if name in _WORDS or (name in _ACROSS and not is_of_batch(eqn)):
             raise UnfitError(_WORDS.get(name, f"{name}, which runs across devices"))
         if eqn.outvars and all(0 in var.aval.shape for var in eqn.outvars) and not eqn.effects:
             return [self.of_value(_without_elements(words_of(var.aval))) for var in eqn.outvars]

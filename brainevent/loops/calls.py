@@ -19,6 +19,7 @@ from .values import Call, Texts, Tools, UnfitError, check_dtype
 __all__ = ["CALLED"]
 
 _ANY_ORDER = frozenset(("reassoc", "nsz", "contract"))  # sums of floats, in the order of the processor's vectors
+_LONG_ROW, _LONG_SUM = 43, 59  # of products, up to which LLVM makes no vectors of rows and sums whose length it knows
 
 
 def _native_call(eqn: Any) -> Call:
@@ -26,6 +27,8 @@ def _native_call(eqn: Any) -> Call:
     p, target = eqn.params, eqn.params["target"]
     if not isinstance(target, NumbaTarget) and _address(target) is None:
         raise UnfitError(f"the kernel {target.title!r}, which is not one of Numba or C++ for the CPU")
+    if isinstance(target, NumbaTarget) and target.has_changed:  # XLA's loop and this one may differ
+        raise UnfitError(f"the kernel {target.title!r}: what it reads has changed since it was compiled")
     levels, count = p["levels"], len(eqn.invars)
     depth = [sum(level.mapped[i] for level in levels) for i in range(count)]
     inner = [f"j{level}" for level in range(len(levels))]  # the innermost level is the first
@@ -214,15 +217,15 @@ def _dot_general(eqn: Any) -> Call:
     a, b = (f"{'ab'[side]}[{', '.join(names[side][axis] for axis in range(len(shapes[side])))}]" for side in (0, 1))
     out_ = f"out[{', '.join(order) or '()'}]"
 
-    def loops(over: Sequence[str], body: Sequence[str]) -> Texts:
-        return nest(over, [extent[name] for name in over], body)
+    def loops(over: Sequence[str], body: Sequence[str], **most: int) -> Texts:
+        return nest(over, [extent[name] for name in over], body, **most)
 
     if last in order:
         around = [*(name for name in order if name != last), *sums, last]
-        body = ["out[...] = 0", *loops(around, [f"{out_} = {out_} + {a} * {b}"])]
+        body = ["out[...] = 0", *loops(around, [f"{out_} = {out_} + {a} * {b}"], most=_LONG_ROW)]
     else:
         zero = f"total = np.{next(iter(dtypes))}(0)"
-        body = loops(order, [zero, *loops(sums, [f"total = total + {a} * {b}"]), f"{out_} = total"])
+        body = loops(order, [zero, *loops(sums, [f"total = total + {a} * {b}"], most=_LONG_SUM), f"{out_} = total"])
     fastmath = _ANY_ORDER if next(iter(dtypes)).startswith("float") else frozenset()
 
     def write(x: Sequence[str], out: Sequence[str], tools: Tools) -> Texts:

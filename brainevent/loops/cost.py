@@ -48,6 +48,8 @@ class Calibration:
     stored: float = -0.2  # of an element of a further array of a loop over elements: XLA computes each by itself
     array: float = 8.0  # of a further array of a loop over elements, besides its elements
     by_vector: tuple[float, float] = (150.0, 0.005)  # of a product of a matrix and a vector, and of a multiplication
+    by_vector_called: float = -60.0  # of one of float32 numbers that XLA neither computes in place nor in threads:
+    called: tuple[int, int] = (32, 64)  # with so many rows and columns, at least and at most
     by_matrix: tuple[float, float] = (-100.0, 0.18)  # of a product of two matrices
     copied: float = 0.1  # of an element that is copied at the end of a step, as it could not be made in place
     short_row: float = 0.4  # of an element of an array whose rows have fewer than 16, in calls between loops but sums
@@ -134,12 +136,26 @@ def _of_node(node: Node, calibration: Calibration) -> tuple[str, float]:
         each += max(calibration.narrow.get(dtype, 0.0) for dtype in dtypes)
         return name, math.prod(node.shape) * each
     if node.call.work:
-        by_matrix = all(len(view.shape) > 1 for view in node.ins) and node.outs[0].shape not in ((), (1,))
-        product, each = calibration.by_matrix if by_matrix else calibration.by_vector
-        return "dense products", product + each * node.call.work
+        return "dense products", _of_product(node, calibration)
     if node.call.is_kernel or node.call.plans:
         return node.call.name, calibration.call if node.call.is_kernel else 0.0
     return node.call.name, _of_call(node, node.call.name, calibration)
+
+
+def _of_product(node: Node, calibration: Calibration) -> float:
+    assert node.call is not None
+    shapes, (least, most) = sorted((view.shape for view in node.ins), key=len), calibration.called
+    if all(len(shape) > 1 for shape in shapes) and node.outs[0].shape not in ((), (1,)):
+        product, each = calibration.by_matrix
+    elif (
+        [len(shape) for shape in shapes] == [1, 2]
+        and all(least <= extent <= most for extent in shapes[1])
+        and node.outs[0].dtype == "float32"
+    ):
+        product, each = calibration.by_vector_called, 0.0
+    else:
+        product, each = calibration.by_vector
+    return product + each * node.call.work
 
 
 def _is_short_loop(node: Node) -> bool:

@@ -32,7 +32,8 @@ def _literal(value: Any, dtype: str) -> str:
     number = np.asarray(value, dtype)[()]
     if dtype == "bool":
         return str(bool(number))
-    return f"np.{dtype}({'np.' * (not np.isfinite(number))}{number.item()!r})"
+    text = repr(number.item())
+    return f"np.{dtype}({text if np.isfinite(number) else text.replace('inf', 'np.inf').replace('nan', 'np.nan')})"
 
 
 def _starts(

@@ -17,6 +17,13 @@ __all__ = ["call_of", "check_written", "lower", "planned"]
 
 def planned(params: Mapping[str, Any], platform: str) -> Plan:
     """Return the loop of a scan as a plan; raise `UnfitError` if it cannot be one call, or would not be faster."""
+    closed = params["jaxpr"]
+    sizes = (
+        params["length"],
+        *(n for aval in (*closed.in_avals, *closed.out_avals) for n in getattr(aval, "shape", ())),
+    )
+    if not all(isinstance(n, int) for n in sizes):
+        raise UnfitError("a dimension without a number, in a program that is exported for any sizes")
     if (
         too_short := why_too_short(params["length"])
     ) is not None:  # most loops of JAX's own: nothing is traced for them

@@ -19,7 +19,7 @@ from ..backends.numba.memory import array_at, large_pages, put, stack_memory, un
 from ..backends.numba.pulse import next_pulse, pulse_memory
 from ..backends.numba.vectors import address
 from ..ffi.pulse import LoopInterruptedError
-from ..scalar.on_numba import compiled_forms
+from ..scalar.on_llvm import called_forms
 from .copies import Helper
 from .keys import KEYS, is_key, words_of
 from .plan import Plan
@@ -92,14 +92,16 @@ def _compiled(written: LoopText) -> Any:
     scope |= {"pulse_memory": pulse_memory, "next_pulse": next_pulse, "LoopInterruptedError": LoopInterruptedError}
     scope |= {name: getattr(workers, name) for name in _OF_THREADS} | {"word": word, "put": put}
     scope |= {"array_at": array_at, "address": address, "stack_memory": stack_memory}
-    scope |= {f"be_{name}": function for name, function in compiled_forms(written.forms, inlined=True).items()}
+    scope |= {f"be_{name}": function for name, function in called_forms(written.forms).items()}
     for name, helper in written.helpers.items():
         if not isinstance(helper, Helper):
             scope[name] = helper
             continue
         exec(compile(helper.text(name), f"<{name}>", "exec"), scope)
         options: dict[str, Any] = {"fastmath": set(helper.fastmath)} if helper.fastmath else {}
-        options |= {"apart": helper.apart, "interleaved": helper.interleaved, "flushes": HARDWARE_FLUSHES}
+        # What is not apart calls loops that are, which are optimized by then.
+        options |= {"apart": helper.apart, "later": not helper.apart, "interleaved": helper.interleaved}
+        options["flushes"] = HARDWARE_FLUSHES
         scope[name] = inner(scope[name], error_model="numpy", **options)
     exec(compile(written.text, "<fused_loop>", "exec"), scope)
     for name in ("work_of_thread", "fused_steps"):

@@ -15,7 +15,7 @@ from ..scalar.circular import sin_of_small
 from .ciphers import random_words
 from .values import UnfitError
 
-__all__ = ["REPLACED"]
+__all__ = ["REPLACED", "is_of_batch"]
 
 
 def _threefry(eqn: Any) -> Callable[..., Any]:
@@ -136,6 +136,24 @@ def _holds(dtype: Any, given: Any) -> bool:
     return to_float or given.itemsize <= dtype.itemsize
 
 
+_OF_BATCH: dict[str, Callable[..., Any]] = {"psum": lax.reduce_sum, "pmax": lax.reduce_max, "pmin": lax.reduce_min}
+
+
+def is_of_batch(eqn: Any) -> bool:
+    """Say whether an equation reduces over axes of a batch, which `jax.vmap` names, and not over devices."""
+    p = eqn.params
+    return (
+        eqn.primitive.name in _OF_BATCH
+        and p.get("axis_index_groups") is None
+        and all(isinstance(axis, int) for axis in p.get("axes", ("",)))
+    )
+
+
+def _over_batch(eqn: Any) -> Callable[..., Any]:
+    reduced, axes = _OF_BATCH[eqn.primitive.name], eqn.params["axes"]
+    return lambda *x: tuple(reduced(each, axes) for each in x)
+
+
 # By primitive of JAX: functions of an equation that return functions of its operands, or None to keep it.
 REPLACED: dict[str, Callable[[Any], Callable[..., Any] | None]] = {
     "threefry2x32": _threefry,
@@ -147,4 +165,5 @@ REPLACED: dict[str, Callable[[Any], Callable[..., Any] | None]] = {
     "scatter": _scatter,
     "lgamma": _lgamma,
     "dot_general": _product,
+    **dict.fromkeys(_OF_BATCH, _over_batch),
 }

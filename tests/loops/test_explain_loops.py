@@ -188,6 +188,28 @@ def test_functions_of_float64_have_times_of_their_own(dtype, native):
         assert fused(lambda v: jnp.tanh(v) - jnp.asin(v * 0.5), jnp.ones(100, dtype)) == native
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "dtype", "native"),
+    [
+        (32, 32, "float32", True),
+        (64, 64, "float32", True),
+        (64, 32, "float32", True),
+        (31, 64, "float32", "dense products"),  # XLA computes it in place
+        (65, 32, "float32", "dense products"),  # or is nearly as fast, and uses threads for larger ones
+        (64, 64, "float64", "dense products"),
+    ],
+)
+def test_products_of_spikes_and_some_neurons_are_native(rows, columns, dtype, native):
+    with jax.enable_x64(dtype == "float64"):
+        matrix = jnp.ones((rows, columns), dtype)
+        assert fused(lambda v: v * 0.9 + ((v > 1) @ matrix).sum(), jnp.ones(rows, dtype)) == native
+        assert fused(lambda v: v * 0.9 + (matrix.T @ (v > 1)).sum(), jnp.ones(rows, dtype)) == native
+
+
+def test_products_of_two_vectors_are_left_to_xla():
+    assert fused(lambda v: v * 0.9 + v @ v, jnp.ones(2000)) == "dense products"
+
+
 def test_the_borders_are_those_of_the_calibration():
     def run(v):
         return lax.scan(lambda v, _: (v * 0.5, None), v, None, length=50)

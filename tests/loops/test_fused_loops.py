@@ -143,6 +143,21 @@ def test_a_program_for_several_platforms_has_the_loop_of_jax():
         assert loops() == (1, False)
 
 
+@pytest.mark.parametrize("shapes", ["n; 40, n", "33; n, 33"])
+def test_a_program_for_any_sizes_has_the_loop_of_jax(shapes):
+    def run(v, rows):
+        return lax.scan(lambda v, row: (v * 0.5 + row, v.sum()), v, rows)
+
+    sizes = jax.export.symbolic_shape(shapes.replace(";", ","))
+    types = [jax.ShapeDtypeStruct(shape, np.float32) for shape in (sizes[:1], sizes[1:])]
+    rows = np.outer(np.arange(40), V).astype(np.float32)
+    with config.fuse_loops():
+        exported = jax.export.export(jax.jit(run))(*types)  # without a warning
+        assert "a dimension without a number" in be.explain_loops(jax.make_jaxpr(run)(*types))[0].reason
+    for one, other in zip(jax.tree.leaves(exported.call(V, rows)), jax.tree.leaves(run(V, rows)), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 # ---- the setting ----------------------------------------------------------------------------------------------------
 
 
@@ -369,6 +384,45 @@ def test_a_kernel_is_compiled_as_part_of_the_loop_alone(monkeypatch):
     wanted = jax.jit(lambda v: run(v))(V)
     assert handlers == ["fused_loop", "tripled"]
     np.testing.assert_array_equal(found, wanted)
+
+
+_GAIN = 2.0
+
+
+def of_gain(name):
+    """Return a loop with a new kernel that reads a global value."""
+
+    @numba.njit
+    def times_gain(x, out):
+        for i in range(x.size):
+            out[i] = _GAIN * x[i]
+
+    operator = be.XLACustomKernel(name)
+    operator.def_numba_kernel(lambda *, outs: be.numba_kernel(times_gain, outs=outs))
+
+    def run(v):
+        outs = [jax.ShapeDtypeStruct(v.shape, v.dtype)]
+        return lax.scan(lambda v, _: (v, operator(v, outs=outs)), v, length=STEPS)[1]
+
+    return run
+
+
+@pytest.mark.parametrize("first_in_a_loop", [False, True])
+def test_a_native_loop_has_the_global_values_of_the_loop_of_xla(monkeypatch, first_in_a_loop):
+    """A kernel that is compiled ignores later changes of a global value."""
+    run = of_gain(f"times_gain_{first_in_a_loop}")
+
+    def found(fused):
+        with config.fuse_loops(fused):
+            return np.asarray(jax.jit(lambda v: run(v))(V)[0])
+
+    np.testing.assert_array_equal(found(first_in_a_loop), [2 * V] * STEPS)
+    monkeypatch.setitem(globals(), "_GAIN", 20.0)
+    native = found(True)
+    np.testing.assert_array_equal(native, found(False))
+    np.testing.assert_array_equal(native, [(20 if first_in_a_loop else 2) * V] * STEPS)
+    if not first_in_a_loop:
+        assert "what it reads has changed since" in be.explain_loops(run, V)[0].reason
 
 
 @numba.njit

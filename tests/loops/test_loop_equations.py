@@ -87,6 +87,11 @@ def scattered(k, x):
     return *modes, single, windows, whole, x.at[PLACES[0] % 4].add(x[:3]), jnp.zeros(5).at[PLACES].add(0.1)
 
 
+def of_a_batch(k, x):
+    """Reduce over an axis that `jax.vmap` names, and no device has."""
+    return jax.vmap(lambda row: [f(row * k, "b") for f in (lax.psum, lax.pmax, lax.pmin)], axis_name="b")(x)
+
+
 def along_axes(k, x):
     sums = [x.cumsum(0), (x * k).cumsum(1), jnp.cumprod(x - 3, 1), lax.cummax(-x, 1, reverse=True), lax.cummin(x)]
     places = [
@@ -145,6 +150,7 @@ EQUATIONS = {
     "gather": gathered,
     "scatter": scattered,
     "along axes": along_axes,
+    "reductions over a batch": of_a_batch,
     "a loop without steps": lambda k, x: lax.scan(lambda c, row: (c + row, c), x[0] * k, x[:0]),
     "a bitcast": lambda k, x: lax.bitcast_convert_type(x, jnp.int32) + k,
 }

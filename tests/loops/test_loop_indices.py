@@ -58,3 +58,10 @@ def test_places_of_64_bits_without_a_sign():
     assert filled.tolist() == [-1, -1, -1, 3]
     assert (clipped - NUMBERS)[[0, 3, 299]].tolist() == [0, 1, 3]
     assert (dropped - NUMBERS)[[0, 3, 299]].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("fill", [-np.inf, np.inf, np.nan, -0.0, 0.1])
+def test_any_number_fills_what_is_out_of_range(fill):
+    (found,) = found_in_a_loop(lambda k, x, i: x.at[i].get(mode="fill", fill_value=fill), NUMBERS, np.array([300, 5]))
+    np.testing.assert_array_equal(found, np.tile(np.float32([fill, 5]), (STEPS, 1)))
+    assert np.signbit(found[0, 0]) == np.signbit(fill)

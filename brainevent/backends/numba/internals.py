@@ -13,6 +13,7 @@ import dis
 import functools
 import gc
 import importlib
+import inspect
 import pickle
 import re
 import weakref
@@ -31,6 +32,7 @@ from numba.core.lowering import Environment
 from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python, rtsys
 from numba.core.serialize import dumps, loads, runtime_build_excinfo_struct
+from numba.core.typing.templates import make_intrinsic_template
 
 from ..._content import needs_nothing_else, note_before
 from .uninterrupted import uninterrupted
@@ -46,8 +48,10 @@ __all__ = [
     "compiling",
     "element",
     "exception_of",
+    "function_type",
     "inner_compiler",
     "is_parallel",
+    "library_of",
     "linked",
     "local_reason",
     "note_compilations",
@@ -187,7 +191,7 @@ def inner_compiler(*, apart: bool, flushes: bool, later: bool, interleaved: bool
         library = library or library_type(target.codegen(), "inner")
         Compiler.__init__(self, typing, target, library, args, result, flags, locals_)
 
-    return type(name, (Compiler,), {"__init__": __init__, "__module__": __name__})
+    return type(name, (Compiler,), {"__init__": __init__, "__module__": __name__, "library_type": library_type})
 
 
 class _InnerLibrary(JITCodeLibrary):
@@ -227,6 +231,31 @@ class _InnerLibrary(JITCodeLibrary):
         """Raise: the function has no address, like a name that is not defined."""
         self._ensure_finalized()
         return 0
+
+
+@functools.lru_cache(1_024)
+def library_of(name: str, text: str) -> JITCodeLibrary:
+    """Return a module in LLVM's language as a library that others link in, and optimize."""
+    kind = inner_compiler(apart=False, flushes=False, later=True, interleaved=False)
+    library = kind.library_type(target_context.codegen(), name)
+    module = llvm.parse_assembly(text)
+    module.name = name
+    module.verify()
+    library.add_llvm_module(module)
+    library.finalize()
+    return library
+
+
+def function_type(name: str, signature: Any, called: Callable[..., Any]) -> types.Function:
+    """Return the type of a function with a signature; `called` writes its call, as the code of an intrinsic does."""
+
+    def defined(typing_context: Any, *given: Any) -> Any:
+        return (signature, called) if len(given) == len(signature.args) else None
+
+    names = ("typing_context", *(f"x{place}" for place in range(len(signature.args))))
+    parameters = [inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD) for each in names]
+    vars(defined)["__signature__"] = inspect.Signature(parameters)  # Numba passes what these name
+    return types.Function(make_intrinsic_template(name, defined, name))
 
 
 _BLOCK, _JUMP = re.compile(r'^"?(B\d+)"?:'), re.compile(r'^ +br label %"?(B\d+)"?$')

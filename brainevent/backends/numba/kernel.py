@@ -32,6 +32,7 @@ from .kept import address_of, carry, payload_of
 __all__ = ["half", "handlers_when_lowered", "numba_kernel", "target_of"]
 
 _PREFIX = "brainevent_numba_ffi_"
+_OURS = __name__.partition(".")[0] + "."  # modules whose kernels read constants alone
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _DTYPES = ("bool", *_INTEGERS, "float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _compiled: set[str] = set()  # names of targets; handlers live as long as the process
@@ -128,6 +129,17 @@ class NumbaTarget:
         """The kernel's name, for messages."""
         return _title(self.kernel)
 
+    @property
+    def has_changed(self) -> bool:
+        """Whether the function was compiled, and what it reads has changed since: older code keeps the older values."""
+        is_compiled = self.code in _compiled or bool(self.kernel.overloads)
+        if not is_compiled or self.kernel.__module__.startswith(_OURS):
+            return False
+        new, now = (_content_of(self.kernel, self.operands, self.outs, anew) for anew in (self.kernel, None))
+        if new.opaque is not None:
+            return False
+        return new.name != now.name or (self.code in _compiled and self.code != _PREFIX + now.name)
+
     def portable(self) -> tuple[str, dict[str, Any]]:
         """Return the target that carries the compiled code."""
         name, content = f"{self.code}_carried", _content(self.kernel, self.operands, self.outs)
@@ -181,8 +193,13 @@ def _compiled_target(kernel: Dispatcher, operands: tuple[Spec, ...], outs: tuple
 
 
 def _content(kernel: Dispatcher, operands: Sequence[Spec], outs: Sequence[Spec]) -> Content:
-    types = [*map(str, operands), "->", *map(str, outs)]
     anew = kernel if takes_arrays(kernel, len(operands) + len(outs)) else None
+    return _content_of(kernel, operands, outs, anew)
+
+
+def _content_of(kernel: Dispatcher, operands: Sequence[Spec], outs: Sequence[Spec], anew: Dispatcher | None) -> Content:
+    """Return the content of a kernel: that of older code of its, too, unless it is compiled anew."""
+    types = [*map(str, operands), "->", *map(str, outs)]
     return content_of(kernel, numba.__version__, settings(), _title(kernel), *types, anew=anew)
 
 
