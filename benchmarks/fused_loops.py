@@ -367,14 +367,19 @@ def drawn_in_blocks(n):
     return step, (jax.random.key(0), jnp.zeros(n))
 
 
-def spikes_product(n):
-    """Boolean spikes that reach all neurons."""
-    matrix = jnp.asarray(random.random((n, n)), jnp.float32) / n
-    return lambda v: jnp.where(v > 1, 0, v * 0.9) + 0.1 + (v > 1) @ matrix, jnp.linspace(0, 1, n)
+def product_of(function):
+    """A dense product of n neurons, whose vector is made in the loop."""
+
+    def made(n):
+        matrix = jnp.asarray(random.random((n, n)), jnp.float32) / n
+        return lambda v: jnp.where(v > 1, 0, v * 0.9) + 0.1 + function(v, matrix), jnp.linspace(0, 1, n)
+
+    return made
 
 
 NARROW = ("int8", "int16", "uint8", "float16", "bfloat16")
 WIDE = ("int64", "uint64", "float64")
+NEURONS = (16, 32, 64, 100, 200, 400, 700, 1000)  # of dense products
 BODIES = {
     "elementwise": (lif, (1, 10, 100, 1000, 4000, 40_000, 200_000)),
     "exp and log1p": (with_exp, (10, 1000, 40_000)),
@@ -426,7 +431,10 @@ BODIES = {
     "uniform 64-bit numbers": (drawn(lambda key, shape: jax.random.uniform(key, shape, "float64")), (10, 1000)),
     "normal 64-bit numbers": (drawn(lambda key, shape: jax.random.normal(key, shape, "float64")), (1000,)),
     "uniform numbers of blocks": (drawn_in_blocks, (64, 4096)),
-    "product of spikes": (spikes_product, (16, 100, 400, 1000)),
+    "product of spikes": (product_of(lambda v, m: (v > 1) @ m), NEURONS),
+    "product of spikes, transposed": (product_of(lambda v, m: m @ (v > 1)), NEURONS),
+    "product of rates": (product_of(lambda v, m: v @ m), NEURONS),
+    "product of rates, transposed": (product_of(lambda v, m: m @ v), NEURONS),
 }  # fmt: skip
 
 
