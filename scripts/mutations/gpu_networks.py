@@ -7,6 +7,34 @@ __all__ = ["MUTANTS"]
 
 MUTANTS = (
     Mutant(
+        "populations-that-no-launch-passes-begin-with-their-first-neuron",
+        "network/gpu/neurons.cu",
+        "to.first = of.first;",
+        "to.first = 0;",
+        ("test_neurons_on_chip",),
+    ),
+    Mutant(
+        "populations-that-no-launch-passes-draw-with-one-key",
+        "network/gpu/neurons.cu",
+        "to.key0 = of.key0;",
+        "to.key0 = 0;",
+        ("test_neurons_on_chip",),
+    ),
+    Mutant(
+        "places-without-neurons-count",
+        "network/gpu/shape.py",
+        "and entries < LONG_ROW * neurons * partition.blocks",
+        "and entries < LONG_ROW * partition.sources * partition.blocks",
+        ("test_neurons_on_chip",),
+    ),
+    Mutant(
+        "threads-take-many-turns",
+        "network/gpu/shape.py",
+        "_MORE_TURNS = 2.5",
+        "_MORE_TURNS = 5",
+        ("test_neurons_on_chip",),
+    ),
+    Mutant(
         "couplings-on-a-gpu-show-states-a-step-late",
         "network/gpu/coupling.cu",
         "#one put_word(shown_at(net, t + 1, rank)",
@@ -107,7 +135,7 @@ MUTANTS = (
     Mutant(
         "gpu-records-no-spikes-beyond-a-list",
         "network/gpu/exchange.cu",
-        "for (u32 k = lane; k < listed + desk.others; k += 32)",
+        "for (u32 k = lane; k < listed + others; k += 32)",
         "for (u32 k = lane; k < listed; k += 32)",
         ("test_network_gpu",),
     ),

@@ -66,4 +66,18 @@ MUTANTS = (
         "return grew & (u > c)",
         ("test_rule_random",),
     ),
+    Mutant(
+        "scalar-llvm-shifts-by-all-bits",
+        "scalar/llvm_text.py",
+        "  %shifted = shl {t} %a, %amount\n  %r = select i1 %is, {t} %shifted, {t} 0",
+        "  %shifted = shl {t} %a, %amount\n  %r = select i1 %is, {t} %shifted, {t} %a",
+        ("test_llvm_text",),
+    ),
+    Mutant(
+        "scalar-llvm-modules-share-names",
+        "scalar/llvm_text.py",
+        ".{hashlib.sha256(text.encode()).hexdigest()[:16]}",
+        "",
+        ("test_llvm_text",),
+    ),
 )

@@ -7,6 +7,13 @@ __all__ = ["MUTANTS"]
 
 MUTANTS = (
     Mutant(
+        "held-forgets-rows-of-the-step-after-next",
+        "network/gpu/several/held.cu",
+        "desk.numbers[to & 1][at + k] = number;",
+        "desk.numbers[0][at + k] = number;",
+        ("test_several_gpus",),
+    ),
+    Mutant(
         "spikes-of-several-gpus-by-gpu",
         "network/run/merging.py",
         'keys.sort(kind="stable")  # which merges what is in order',
@@ -19,6 +26,13 @@ MUTANTS = (
         "if (tid % PIECE < desk.quads[begin + k]) return",
         "if (tid % PIECE < desk.quads[begin + k] && k < THREADS / PIECE) return",
         ("test_several_gpus", "test_neurons_in_fours"),
+    ),
+    Mutant(
+        "rows-of-many-spikes-are-in-the-unit-of-others",
+        "network/gpu/several/push.cu",
+        "if (!HOLD && k == lane && k >= INLINE) {",
+        "if (!HOLD && k >= INLINE) {",
+        ("test_several_gpus", "test_lanes_in_any_order"),
     ),
     Mutant(
         "spikes-between-hosts-a-step-late",
@@ -100,9 +114,30 @@ MUTANTS = (
     Mutant(
         "spikes-of-other-gpus-are-late",
         "network/gpu/rows.cu",
-        "if (!is_here(of, source)) delay -= of.extra;",
+        "if (is_read_later(of, source, target)) delay -= of.extra;",
         "if (false) delay -= of.extra;",
         ("test_several_placed",),
+    ),
+    Mutant(
+        "spikes-of-other-areas-are-late",
+        "network/gpu/rows.cu",
+        "return of.apart && of.part_of",
+        "return false && of.part_of",
+        ("test_several_groups",),
+    ),
+    Mutant(
+        "rows-are-listed-for-a-step-too-late",
+        "network/gpu/several/due.cu",
+        "ring_step(row.since + delay - 1, ring.slots), k = next_in_block",
+        "ring_step(row.since + delay, ring.slots), k = next_in_block",
+        ("test_several_groups",),
+    ),
+    Mutant(
+        "what-was-added-of-a-row-is-added-when-a-launch-ends",
+        "network/gpu/several/due.cu",
+        "if (words[j] && delay > late)",
+        "if (words[j])",
+        ("test_several_groups",),
     ),
     Mutant(
         "delays-between-parts-taken-as-longer",
