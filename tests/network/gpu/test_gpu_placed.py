@@ -43,6 +43,19 @@ def placed(plan, where, count, blocks, shared_bytes=None):
     return engine
 
 
+def check_runs(ours, theirs, last):
+    """Check that two engines record the same in runs, of which the last has so many steps, and go on from one state."""
+    wanted = Wanted(("exc", "inh"), ("inh",), ("exc",), {"v": Sample("inh", "v", 7, np.array([7, 0, 3900]))})
+    for steps in (1, 2, 3, last):
+        equal(*(as_tree(engine.run(steps, wanted, {})) for engine in (ours, theirs)))
+        equal(ours.state, theirs.state)
+    state = ours.state
+    for engine in (theirs, ours):
+        engine.load(state)
+        engine.run(50, Wanted(), {})
+    equal(ours.state, theirs.state)
+
+
 @WHERE
 @pytest.mark.parametrize(
     ("blocks", "inputs", "weight", "current"),
@@ -57,15 +70,7 @@ def test_areas_have_the_bits_of_one_gpu(where, count, blocks, inputs, weight, cu
     structure = ours._parts[0].shape.structure
     assert (structure.message, structure.extra) == (32 if blocks > 32 else 0, 3)
     assert structure.apart == (blocks > 32)
-    wanted = Wanted(("exc", "inh"), ("inh",), ("exc",), {"v": Sample("inh", "v", 7, np.array([7, 0, 3900]))})
-    for steps in (1, 2, 3, 2000):
-        equal(*(as_tree(engine.run(steps, wanted, {})) for engine in (ours, theirs)))
-        equal(ours.state, theirs.state)
-    state = ours.state
-    for engine in (theirs, ours):
-        engine.load(state)
-        engine.run(50, Wanted(), {})
-    equal(ours.state, theirs.state)
+    check_runs(ours, theirs, 2000)
 
 
 @WHERE
@@ -119,12 +124,4 @@ def test_areas_with_blocks_of_their_own(monkeypatch, where, count, late, current
     ours, theirs = placed(plan, where, count, 8, ROOM), CudaEngine(plan, blocks=64)
     assert ours._parts[0].rows.layout == PARTED
     assert ours._parts[0].shape.structure.groups_apart
-    wanted = Wanted(("exc", "inh"), ("inh",), ("exc",), {"v": Sample("inh", "v", 7, np.array([7, 0, 3900]))})
-    for steps in (1, 2, 3, 1000):
-        equal(*(as_tree(engine.run(steps, wanted, {})) for engine in (ours, theirs)))
-        equal(ours.state, theirs.state)
-    state = ours.state
-    for engine in (theirs, ours):
-        engine.load(state)
-        engine.run(50, Wanted(), {})
-    equal(ours.state, theirs.state)
+    check_runs(ours, theirs, 1000)
