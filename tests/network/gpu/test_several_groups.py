@@ -2,7 +2,6 @@
 """Areas that have blocks of their own on pretend GPUs: the same bits, and rows that are listed until they are due."""
 
 import dataclasses
-import functools
 import itertools
 
 import numpy as np
@@ -29,7 +28,6 @@ from brainevent.network.gpu.structs import PADDED, PARTED
 from brainevent.network.gpu.text import step_text
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
-from brainevent.network.run.simulation import Simulation
 from examples.networks import areas as full_areas
 
 ROOM = 48 * 1024  # of a block: sums of few steps have room there
@@ -185,15 +183,7 @@ def test_one_digest_for_any_number_of_gpus(tmp_path):
     one = network()
     plan = drawn(one)
     engines = {0: NumbaEngine(build_plan(one, seed=3)), 2: in_groups(plan), 4: several_of(plan, 4, 1)}
-    made = {gpus: Simulation(engine.plan, engine) for gpus, engine in engines.items()}
-    for gpus, sim in made.items():
-        sim.saved = functools.partial(several.save, sim, tmp_path / f"{gpus}.npz")
-    expected, spikes = several.told(one, 1, [made[0]] * 3)
-    assert spikes > 20
-    for order in ((2, 4, 2), (4, 2, 0)):
-        for sim in made.values():
-            sim.reset()
-        assert several.told(one, 1, [made[gpus] for gpus in order]) == (expected, spikes), order
+    several.check_digests(one, 1, engines, ((2, 4, 2), (4, 2, 0)), tmp_path)
 
 
 def test_a_program_of_jax():

@@ -2,7 +2,6 @@
 """Parts of a network that are placed on pretend GPUs: the same bits, and which networks are placed."""
 
 import dataclasses
-import functools
 import re
 
 import numpy as np
@@ -229,15 +228,7 @@ def test_one_digest_for_any_number_of_gpus(name, tmp_path):
         2: placed(plan, 2),
         4: placed(plan, 4, 1),
     }
-    made = {gpus: Simulation(engine.plan, engine) for gpus, engine in engines.items()}
-    for gpus, sim in made.items():
-        sim.saved = functools.partial(several.save, sim, tmp_path / f"{gpus}.npz")
-    expected, spikes = several.told(network, 1, [made[0]] * 3)
-    assert spikes > 20
-    for order in ((1, 2, 4), (4, 0, 2)):
-        for sim in made.values():
-            sim.reset()
-        assert several.told(network, 1, [made[gpus] for gpus in order]) == (expected, spikes), order
+    several.check_digests(network, 1, engines, ((1, 2, 4), (4, 0, 2)), tmp_path)
 
 
 def test_weights_are_replaced():
