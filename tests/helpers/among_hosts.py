@@ -296,6 +296,9 @@ def differs(number, count):
     assert words == "build: processes 0 and 1 differ in seed; pass the same in all processes"
     words = said(NetworkError, lambda: network(0.3 + number).build(backend="numba", hosts="all"))
     assert words == "build: processes 0 and 1 differ in the network; pass the same in all processes"
+    of_other_sizes = be.Network([be.models.lif_delta("a", 40 + number)])
+    words = said(NetworkError, lambda: of_other_sizes.build(backend="numba", hosts="all"))
+    assert words == "build: processes 0 and 1 differ in the network; pass the same in all processes"
     words = said(NetworkError, lambda: net.build(backend="numba", hosts={"a": number}))
     assert "differ in hosts" in words
     sim = net.build(backend="numba", hosts="all")

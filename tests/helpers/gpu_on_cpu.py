@@ -50,7 +50,9 @@ WORDS = r"""
 #define ACTING_END }
 #define ACTING_MEET
 #define ACTING_ARRIVE
+#define SENT_ARRIVE
 #define ACTING_WAIT(warps)
+#define SENT_WAIT
 #define LANES_END }
 #define LANES_MEET
 #define UNROLLED

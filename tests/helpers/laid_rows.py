@@ -6,7 +6,7 @@ from gpu_on_cpu import PretendDevice
 
 from brainevent.network.gpu.kinds import kinds_of
 from brainevent.network.gpu.partition import partition_of
-from brainevent.network.gpu.rows import place_synapses
+from brainevent.network.gpu.sorter import place_synapses
 from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT
 
 __all__ = ["rows_of"]

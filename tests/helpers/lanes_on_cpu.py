@@ -16,7 +16,7 @@ struct Meeting { u32 count, turn, bits[2]; };
 struct Fiber { ucontext_t context; std::unique_ptr<char[]> stack; const u32* waits; u32 turn; bool done; };
 static thread_local std::vector<Fiber> fibers;
 static thread_local ucontext_t scheduler;
-static thread_local Meeting of_block, of_acting, of_delivered, of_warp[32];
+static thread_local Meeting of_block, of_acting, of_delivered, of_sent, of_warp[32];
 static thread_local Extent threadIdx;
 constexpr u32 STACK = 1 << 18;
 static void pause() {
@@ -62,7 +62,9 @@ LANES = r"""
 #define ACTING_END }
 #define ACTING_MEET if (threadIdx.x < ACTING * 32) meet(of_acting, ACTING * 32)
 #define ACTING_ARRIVE arrive(of_delivered, ACTING * 32)
+#define SENT_ARRIVE arrive(of_sent, 64)
 #define ACTING_WAIT(warps) if (threadIdx.x < (warps) * 32) meet(of_delivered, ACTING * 32)
+#define SENT_WAIT meet(of_sent, 64)
 #define LANES_END }
 #define LANES_MEET meet(of_warp[threadIdx.x / 32], 32)
 """
@@ -139,7 +141,7 @@ static void begin_fiber() {
 }
 template <class Work> static void run_fibers(Work go) {
     fibers.resize(THREADS);
-    of_block = of_acting = of_delivered = {};
+    of_block = of_acting = of_delivered = of_sent = {};
     for (Meeting& one : of_warp) one = {};
     given = &go;
     work = [](void* all) { (*(Work*)all)(); };

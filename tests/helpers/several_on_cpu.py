@@ -13,7 +13,9 @@ from gpu_on_cpu import PretendDevice
 from brainevent.errors import KernelLoadError
 from brainevent.network.gpu.several.engine import SeveralEngine
 
-FAULTS = ("late", "never", "ended", "failed", "refused")  # what the next launch of a kernel for several GPUs does
+# What the next launch of a kernel for several GPUs does; one that is stuck ends when `RELEASED` is set.
+FAULTS = ("late", "never", "ended", "a step early", "failed", "refused", "stuck")
+RELEASED = threading.Event()
 
 
 class PretendPeer(PretendDevice):
@@ -38,12 +40,17 @@ class PretendPeer(PretendDevice):
             self._error = KernelLoadError("network on a GPU: cuStreamQuery: CUDA_ERROR_ILLEGAL_INSTRUCTION")
         if fault in ("never", "failed"):
             return
-        if fault == "ended":
-            parameters = [*parameters[:2], np.uint32(int.from_bytes(parameters[2], "little") // 2).tobytes()]
+        if fault in ("ended", "a step early"):
+            steps = int.from_bytes(parameters[2], "little")
+            steps = steps // 2 if fault == "ended" else steps - 1
+            parameters = [*parameters[:2], np.uint32(steps).tobytes()]
 
         def run():
             if fault == "late":
                 time.sleep(0.05)
+            if fault == "stuck":
+                RELEASED.wait()
+                return
             launch(kernel, blocks, threads, shared, parameters, at_once=at_once, clustered=clustered)
 
         launch = super().launch

@@ -14,7 +14,7 @@ from ..plan.plan import Plan
 from .arrays import Arrays
 from .device import Device, Kernels, Memory, cleared, held
 from .partition import Partition
-from .rows import Numbering, place_synapses
+from .sorter import Numbering, place_synapses
 from .spikes import SpikeRoom
 from .structs import AFAR, NOBODY, TOLD, filled
 from .text import other_text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`DeviceCouplings`: the synapses of all couplings on a device, and memory for the states that they read."""
+"""Couplings on a device: their synapses as words, and memory for the states that they read."""
 
 from __future__ import annotations
 

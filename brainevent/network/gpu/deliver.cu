@@ -6,6 +6,7 @@
 // there are still more rows, they are listed in memory.
 
 constexpr u32 INLINE = NARROW ? 6 : 3, LISTED = 255;
+static_assert(UNITS == 1 || UNITS * INLINE <= MINE, "what is in a packet is in shared memory");
 constexpr u32 FLAGS = 24, COUNT = (1u << FLAGS) - 1;  // the first word of own spikes: flags:8 count:24
 
 struct alignas(16) Inbox {  // of a block of a cluster: packets of all blocks, and what says that they have come
@@ -39,7 +40,7 @@ struct alignas(16) Desk {  // what a block has in shared memory, besides ring an
     #several u32 told[4], counts[4][GPUS], quads[PUSHES ? QUEUE : 1];  // of namesakes: their flags, their spikes, what rows have
     #several u32 known[4], begun[GPUS], numbers[2][HELD_ROOM];  // of rows that are held: how many, where those of one begin, and their numbers
     #several const uint4* synapses;
-    #several volatile u32 sent;  // the step after that whose packet was sent last
+    #due u32 taken[2];  // how many of the rows that are due warps have taken
     int nowhere[32];  // what is no synapse is added here, by each lane
     u64 launched, began, sends_since;  // when the launch began; the step; and that whose spikes are sent, which may be the one before
     u64 reached[MARKS], spent[MARKS];  // cycles of a step to its marks, and their sums

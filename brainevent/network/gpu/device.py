@@ -24,12 +24,16 @@ from ..pages import aligned
 from ..run.report import in_bytes
 
 __all__ = ["LAUNCHING", "CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_device"]
-__all__ += ["default_number", "held", "local_device", "number_of_gpus"]
+__all__ += ["default_number", "gpu_name", "held", "local_device", "number_of_gpus"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
 _CLUSTERS = 9  # the first number of the compute capability of GPUs with clusters
 _OUT_OF_MEMORY, _NOT_READY, _OPEN_ALREADY = 2, 600, 704
+_OF_JAX = (
+    "JAX takes three quarters of a GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false or "
+    "XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 is set"
+)
 Array = Any
 
 # Held while kernels that wait for each other are launched, one on each GPU; and while a kernel is loaded or memory is
@@ -188,10 +192,10 @@ class CudaDevice:
         self._library = ctypes.CDLL(LIBRARY)
         device, self._context, self._stream = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
         self._do("cuDeviceGet", ctypes.byref(device), number)
-        self._do("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         name = ctypes.create_string_buffer(200)
         self._do("cuDeviceGetName", name, 200, device)
         self.name = name.value.decode()
+        self._begin("cuDevicePrimaryCtxRetain", device, ctypes.byref(self._context), device)
         self.multiprocessors, self.shared_bytes, major, minor = (
             self._attribute(device, which) for which in (_MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR)
         )
@@ -204,7 +208,19 @@ class CudaDevice:
         self._binaries: dict[str, bytes] = {}  # by text
         self._compiling: dict[str, threading.Lock] = {}
         with self._current():
-            self._do("cuStreamCreate", ctypes.byref(self._stream), _NON_BLOCKING)
+            self._begin("cuStreamCreate", device, ctypes.byref(self._stream), _NON_BLOCKING)
+
+    def _begin(self, function: str, device: ctypes.c_int, *arguments: Any) -> None:
+        """Call a function that makes what each program has on a GPU."""
+        status = getattr(self._library, function)(*arguments)
+        if status == _OUT_OF_MEMORY:
+            total = ctypes.c_size_t()
+            self._library.cuDeviceTotalMem_v2(ctypes.byref(total), device)
+            raise NetworkError(
+                f"build: GPU {self.number} ({self.name}) has no memory left for this program: others hold its "
+                f"{in_bytes(total.value)}, and `nvidia-smi` lists them; {_OF_JAX}"
+            )
+        self._check(function, status)
 
     @property
     def of_jax(self) -> jax.Device:
@@ -262,7 +278,7 @@ class CudaDevice:
         with self._current():
             status = self._library.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 16)))
             if status == _OUT_OF_MEMORY:
-                raise NetworkError(self._full(nbytes, what))
+                raise NetworkError(f"build: {what} take {in_bytes(nbytes)}, and {self._full()}")
         self._check("cuMemAlloc", status)
         return Memory(self, address.value, nbytes)
 
@@ -411,13 +427,13 @@ class CudaDevice:
             self._check("cuCtxEnablePeerAccess", status)
         return True
 
-    def _full(self, nbytes: int, what: str) -> str:
+    def _full(self) -> str:
+        """Say how much memory is free, in the context of this GPU."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
         return (
-            f"build: {what} take {in_bytes(nbytes)}, and {in_bytes(free.value)} of {in_bytes(total.value)} are free "
-            f"on GPU {self.number} ({self.name}); other programs may have the rest, and JAX takes three quarters of a "
-            "GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false or XLA_PYTHON_CLIENT_MEM_FRACTION=0.1 is set"
+            f"{in_bytes(free.value)} of {in_bytes(total.value)} are free on {gpu_name(self)}; other "
+            f"programs may have the rest, and {_OF_JAX}"
         )
 
     def _attribute(self, device: ctypes.c_int, which: int) -> int:
@@ -438,7 +454,16 @@ class CudaDevice:
 
     def _check(self, what: str, status: int) -> None:
         if status != 0:
-            raise KernelLoadError(f"network on a GPU: {what}: {driver().error_name(status)}")
+            full = ""
+            if status == _OUT_OF_MEMORY:
+                with self._current():
+                    full = f"; {self._full()}"
+            raise KernelLoadError(f"network on a GPU: {what}: {driver().error_name(status)}{full}")
+
+
+def gpu_name(device: Device) -> str:
+    """Name a GPU in words."""
+    return f"GPU {device.number} ({device.name})"
 
 
 def number_of_gpus() -> int:

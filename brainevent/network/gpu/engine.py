@@ -26,9 +26,9 @@ from .network import DeviceNetwork
 from .plastic_state import synapses_of_build
 from .program import Resident
 from .pure import simulated
-from .rows import rows_text
 from .run import Run
 from .shape import blocks_beside, blocks_for
+from .sorter import rows_text
 from .spikes import SpikeRoom, Spikes, spikes_text
 from .structs import TREATED
 

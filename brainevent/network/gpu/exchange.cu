@@ -145,6 +145,7 @@ BE void record_sent(const Net& net, Desk& desk, u32 n, u32 block, u32 t, u32 tur
         desk.mine[e][0] = 0;  // for the next step but one
         desk.queued[e ^ 1] = 0;
         desk.heard[e ^ 1] = 0;
+        #due desk.taken[e ^ 1] = 0;
     LANES_END
 }
 

@@ -27,7 +27,7 @@ from .partition import Partition, partition_of, threads_for
 from .plastic import Plastic
 from .plastic_state import faults_of, read_plastic
 from .recording import Recording, flags_of
-from .rows import LAYOUTS, DeviceRows, place_synapses
+from .rows import LAYOUTS, DeviceRows
 from .shape import (
     CLUSTER,
     MOST_BLOCKS,
@@ -43,6 +43,7 @@ from .shape import (
     shape_of,
     suits_cluster,
 )
+from .sorter import place_synapses
 from .spikes import SpikeRoom, Spikes
 from .structs import FULL, NO_ROOM, NOT_FINITE, RECORDED, filled, net_dtype
 from .structure import Structure

@@ -19,8 +19,9 @@ from .device import Device, Memory, cleared
 from .engine import CudaEngine
 from .kinds import Kind
 from .partition import Partition
-from .rows import DeviceRows, place_synapses
+from .rows import DeviceRows
 from .run import Run
+from .sorter import place_synapses
 from .spikes import SpikeRoom
 
 __all__ = ["Ahead", "OwnedEngine", "OwnedPlan", "owned_plan"]

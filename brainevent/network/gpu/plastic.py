@@ -13,7 +13,7 @@ import numpy as np
 from ...bench.words import short
 from ...scalar.primitives import flushed
 from ..plan.plan import Plan
-from ..plan.plastic import SPIKE, PlasticPlan
+from ..plan.plastic import SPIKE, PlasticPlan, traces_of
 from ..plan.plastic_drawing import HostDrawn, Law
 from ..run.report import in_bytes
 from ..state import NetworkState, initial_traces
@@ -25,8 +25,8 @@ from .plastic_inside import bytes_inside
 from .plastic_layout import draw_weights, laid_out
 from .plastic_order import PlasticOrder
 from .plastic_text import plastic_text
-from .plastic_words import PlasticWords, traces_of
-from .rows import Gather, alone
+from .plastic_words import PlasticWords
+from .several.meeting import Gather, alone
 from .shape import Room
 from .structs import ANEW, GO_ON, GPU_SHIFT
 from .text import HISTORY, LATER_BYTES, PlasticText

@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..plan.plastic import PlasticPlan
+from ..plan.plastic import PlasticPlan, traces_of
 from .plastic_layout import PlasticLayout
-from .plastic_words import traces_of
 from .plastic_writer import Writer
 
 __all__ = ["bytes_inside", "texts_of_inside"]

@@ -22,7 +22,7 @@ from ..plan.plastic_drawing import HostDrawn
 from .device import Device, Kernels, Memory, cleared, held
 from .drawing import Drawing
 from .partition import Partition
-from .rows import Gather, alone
+from .several.meeting import Gather, alone
 from .structs import GIVEN, GIVEN_HERE, KEYED, LAID, LINES, ROWS, SHORT, filled
 from .text import other_text
 

@@ -13,7 +13,7 @@ from ..plan.plastic import PlasticPlan
 from .device import Device, Memory, held
 from .partition import Partition
 from .plastic_layout import PlasticLayout, kernels_of
-from .rows import Gather, alone
+from .several.meeting import Gather, alone
 from .structs import DREW, FILLED, HELD, ORDERED, PLACED, READ, WRITTEN, filled
 
 __all__ = ["PlasticOrder"]

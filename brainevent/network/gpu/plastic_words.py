@@ -3,28 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..plan.plan import Plan
-from ..plan.plastic import SPIKE, Past, PlasticPlan, kept_of
-from ..plan.plasticity import TracePlan
+from ..plan.plastic import SPIKE, Past, kept_of, traces_of
 
-__all__ = ["PlasticWords", "traces_of"]
+__all__ = ["PlasticWords"]
 
 _OF_LIST = ("lines", "width", "mask")  # the structure `List` of "plastic.cu"
 _OF_PROJECTION = (
     *("sources", "size", "rows", "reach", "first_number", "places", "entry_bits", "per_unit", "faults"),
     *("bases", "starts", "targets", "which", "distinct", "into", "incoming", "more", "weights", "newest", "steps"),
 )
-
-
-def traces_of(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
-    """Yield the traces of a projection, with their names in a `NetworkState`."""
-    for side, traces in (("pre", plastic.rules.pre), ("post", plastic.rules.post)):
-        for one in traces:
-            yield f"{side}.{one.name}", one
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from ..run.report import in_bytes
 from .kinds import Kind, fractions_of, words_of
 from .partition import MOST_THREADS, Partition, kept_fours, partition_of, threads_for, threads_in_fours
 from .rows import LONG_ROW, MANY_ROWS, DeviceRows, bytes_in_block, place_bits
+from .several.exchange import bytes_among, inboxes_for, message_units, queue_among
 from .structs import COMPACT, NOBODY, PADDED, PARTED, SHORT, SLOTS
 from .structure import Structure
 from .sums import Sums, Wishes, sums_of, wishes_of
@@ -21,23 +22,21 @@ from .sums import Sums, Wishes, sums_of, wishes_of
 __all__ = [
     "CLUSTER",
     "MOST_BLOCKS",
-    "MOST_LAG",
     "Room",
     "Shape",
     "blocks_beside",
     "blocks_for",
-    "exchange_structure",
     "has_room",
     "in_cluster",
     "in_fours",
     "in_program",
     "in_threads",
     "list_words",
+    "pushed",
     "room_of",
     "shape_of",
     "suits_cluster",
 ]
-__all__ += ["delivers_at_once", "lag_for", "least_delay", "pushed"]
 
 _MORE_TURNS = 2.5  # that threads with several neurons in registers may take, for one of those without gaps
 _APART = 9  # one of so many multiprocessors is in no large cluster: GPUs have groups of 16 and of 18
@@ -50,17 +49,6 @@ _UNITS = 4  # of a packet, if blocks have many neurons: waiting for a list in me
 _UNITS_TOLD = 10  # of a packet to namesakes: if one of all blocks needs a list in a step, all wait for that
 _PART = 4  # words of a short row that a lane adds at once
 _WARP, _WORD = 32, 32  # threads, bits
-_QUEUED = (
-    64,
-    24,
-)  # rows of a block, and of each of its namesakes on other GPUs, that are looked up before they are pushed
-_MOST_HOLD, _KEPT = 14, 32  # steps for which spikes are held before they are pushed; of which packets are kept then
-_AT_ONCE = 3  # if spikes are held for more steps, threads of a block meet once in a step: MEETS_ONCE in deliver.cu
-MOST_LAG = 3  # steps: with more, blocks wait no less, and packets and lists take more memory
-_FAR = 2  # inboxes of another GPU: with one its blocks wait for the same lines, and more stores to it take longer
-_MESSAGE = 32  # units of 16 bytes that one GPU sends another one in a step, if fewer listen to them than to blocks
-_MESSAGE_OF_PARTS = 128  # the same, if that GPU has parts: of many neurons, as many spikes as there is room for
-_MESSAGES = False  # also where rows lie at one place on all GPUs: packets, which say it, took 3.02 us, messages 3.20
 _LEAST_CARRIERS = 4  # warps that deliver
 _FEW_LISTENERS = 4  # warps, beside which half of the threads of a block suit few neurons
 _PLASTIC_WORDS = 2.5  # of a plastic synapse: its weight, its target, and its place in the second index
@@ -261,9 +249,9 @@ def room_of(
     queue, mine = (_LARGE_PLASTIC if lists else _LARGE) if large else _SMALL
     reached = (_REACHED if large and not handed else _WARP) if lists else 0  # those of a cluster are at hand
     if partition.pushed:  # no thread delivers spikes of other blocks, but for those of its namesakes
-        queue = _WARP if partition.gpus == 1 else (2 if hold else 1) * _QUEUED[not large] * partition.gpus
+        queue = _WARP if partition.gpus == 1 else queue_among(partition.gpus, hold, large=large)
     desk = 8 * (mine + 8) + 4 * mine + 8 * queue + 240 + 2 * (16 * CLUSTER + 32)
-    desk += _among_gpus(partition, queue, mine, hold)
+    desk += bytes_among(partition, queue, mine, hold)
     desk += 32 * reached + (8 + _OWN) * lists + 64 + of_warp * MOST_THREADS // _WARP + handed if lists else 0
     table = table if large and table <= _TABLE else 0
     desk += 8 * table
@@ -273,7 +261,7 @@ def room_of(
             "are allowed; pass a larger shared_bytes="
         )
     left = shared_bytes - desk
-    words = max(len(kind.population.rule.states) for kind in kinds)
+    words = words_of(kinds)
     ring, word = 4 * slots * partition.cells, 4 * partition.per
     in_registers = partition.per <= MOST_THREADS
     ring_in_block = ring <= left and not partition.pushed
@@ -292,14 +280,6 @@ def room_of(
     taken = max(taken, 16 * partition.threads * shared_there)
     places = queue, mine, in_registers, ring_in_block, inside, more, taken, left - taken
     return Room(*places, reached, lists, table, of_warp, sums, partition.fours, kept_there, shared_there)
-
-
-def _among_gpus(partition: Partition, queue: int, mine: int, hold: int) -> int:
-    """Return how many bytes more blocks need that push on several GPUs, and hold spikes for so many steps."""
-    if not partition.pushed or partition.gpus == 1:
-        return 0
-    twice = 4 * (mine + queue) + 128 if hold > _AT_ONCE else 0  # spikes of two steps are recorded, and rows numbered
-    return 4 * (queue + 2 * partition.gpus + 2 * _KEPT) + twice
 
 
 def shape_of(
@@ -325,7 +305,7 @@ def shape_of(
     own_rows = bytes_in_block(partition.sources, rows.block_words, rows.start_bytes)
     rows_in_block = rows.layout == SHORT and own_rows <= room.left and not room.reached and not room.sums.near
     direct = rows_in_block or partition.pushed
-    message = 0 if direct else _message(rows, late)  # such rows are too short, and blocks too few, to wait for one
+    message = 0 if direct else message_units(rows, late)  # such rows are too short, and blocks too few, to wait for one
     listeners = _listeners(partition, message)
     threads = _threads(partition, listeners, rows.layout, direct=direct)
     structure = Structure(
@@ -351,7 +331,7 @@ def shape_of(
         **{**coupled, **late, "message": message, "apart": rows.number_of is not None},
     )
     shared = room.taken + (own_rows if rows_in_block else 0) + room.of_warp * structure.threads // _WARP
-    copies = 1 if clustered else _copies(partition.here)
+    copies = 1 if clustered else inboxes_for(partition.here)
     packets = 16 * structure.kept * copies * (partition.blocks + -partition.blocks % _LINE) * structure.units
     values = 2 * _row_numbers(partition, rows) if graded else 0
     sizes = copies, packets, rows.block_words + rows.block_words % 2, values, room.sums.words
@@ -404,12 +384,6 @@ def in_program(shape: Shape) -> Shape:
     return replace(shape, structure=replace(shape.structure, threads=MOST_THREADS, fours=(), falling=()))
 
 
-def _message(rows: DeviceRows, late: Mapping[str, Any]) -> int:
-    """Return how many units a message has, 0 if packets take its place."""
-    tells = _MESSAGES or rows.number_of is not None or rows.layout == PARTED
-    return late.get("message", 0) if tells else 0
-
-
 def _listeners(partition: Partition, message: int) -> int:
     """Return how many warps listen to blocks, and to messages of some units."""
     heard = partition.blocks
@@ -442,79 +416,3 @@ def _threads(partition: Partition, listeners: int, layout: int, *, direct: bool)
 
 def _parts(words: float) -> int:
     return 4 if words > _PART * 2 else 2 if words > _PART else 1
-
-
-def exchange_structure(partition: Partition, plan: Plan, multiprocessors: int) -> dict[str, int]:
-    """Return what of the structure several GPUs of so many multiprocessors decide.
-
-    Spikes are delivered at once if states are checked, since the step in which one is not finite is the last one, and
-    if blocks read states of the step before. Blocks that push hold them. If they are delivered later, a spare block of
-    each GPU may tell the others of them: it does so if rows lie elsewhere on each of these, where neurons are placed.
-    """
-    at_once = partition.pushed or delivers_at_once(plan)
-    hold, waited = _hold_for(plan) if partition.pushed else (0, 0)
-    lag = waited if at_once else lag_for(least_delay(plan))
-    placed = partition.placement
-    if placed:
-        lag = placed.lag
-    message = min(_MESSAGE_OF_PARTS, partition.here - 1) if partition.parts else _MESSAGE
-    told = (
-        not partition.pushed
-        and lag + partition.extra > 0
-        and 0 < message < partition.here < multiprocessors
-        and not plan.plastic
-    )
-    told = told and (_MESSAGES or placed is not None)
-    far = _far_inboxes(partition.here, partition.gpus)
-    found = {"gpus": partition.gpus, "far": far, "lag": lag, "message": message if told else 0}
-    return {
-        **found,
-        "extra": partition.extra,
-        "placed": placed is not None,
-        "groups": len(partition.parts),
-        "groups_apart": placed is not None and placed.apart,
-        "hold": hold,
-        "piece": _piece(partition, plan),
-    }
-
-
-def _piece(partition: Partition, plan: Plan) -> int:
-    """Return how many lanes push a row: those that read a row of mean length at once, four synapses each."""
-    synapses = sum(one.entries for one in plan.projections)
-    quads = synapses // (4 * max(1, partition.sources * partition.gpus)) + 1  # rows begin and end within fours
-    return min(32, max(4, 1 << (quads - 1).bit_length()))
-
-
-def _hold_for(plan: Plan) -> tuple[int, int]:
-    """Return for how many steps spikes are held, and how many steps later blocks of one GPU wait for each other.
-
-    They are held for no step rather than one, since own ones are not at hand yet. If there is time, they are pushed one
-    step before the last possible one: then no block awaits those that are slower in a step.
-    """
-    hold = 0 if delivers_at_once(plan) else min(_MOST_HOLD, least_delay(plan) - 1)
-    return (hold - 1, 1) if hold > 2 else (hold, 0) if hold > 1 else (0, 0)
-
-
-def delivers_at_once(plan: Plan) -> bool:
-    """Say whether the spikes of a step must be delivered in that step."""
-    return bool(plan.check_finite or plan.couplings or any(p.rule.value for p in plan.populations))
-
-
-def least_delay(plan: Plan) -> int:
-    """Return the least delay of any synapse; 1 if there are none."""
-    return min((p.delays[0] for p in plan.projections if p.entries), default=1)
-
-
-def lag_for(delay: int) -> int:
-    """Return by how many steps spikes may be delivered later, given the least delay."""
-    return min(MOST_LAG, delay - 1)
-
-
-def _far_inboxes(blocks: int, gpus: int) -> int:
-    """Return how many inboxes of each other GPU a block writes to, if a GPU has so many: a lane of the sender each."""
-    copies = _copies(blocks)
-    return min(_FAR, copies, (_WARP - copies) // (gpus - 1)) if gpus > 1 else 0
-
-
-def _copies(blocks: int) -> int:
-    return 12 if blocks > 2 * _WARP else 8 if blocks >= 8 else 1

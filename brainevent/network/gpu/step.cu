@@ -14,15 +14,15 @@ template <class T> BE void copied(T* to, const T* from, u32 count, u32 tid) {
     for (u32 k = tid; k < count; k += THREADS) to[k] = from[k];
 }
 
-BE void clear(Desk& desk, u32 tid) {
-    for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = 0;
+BE void clear(Desk& desk, u32 tid, u32 first) {
+    for (u32 k = tid; k < QUEUE; k += THREADS) desk.queue[k] = (u64)first << 32;  // as of a step before the first one
     for (u32 k = tid; k < 8; k += THREADS) desk.mine[0][k] = desk.mine[1][k] = 0;
     #several for (u32 k = tid; k < KEPT; k += THREADS) desk.noted[k] = desk.held[k] = 0;
     #several for (u32 k = tid; k < 4 * GPUS; k += THREADS) desk.counts[k / GPUS][k % GPUS] = 0;
     #several if (tid < 4) desk.told[tid] = desk.known[tid] = 0;
     if (tid != 0) return;
     desk.recorded = desk.stop = desk.others = 0;
-    #several desk.sent = 0;
+    #due desk.taken[0] = desk.taken[1] = 0;
     desk.launched = clock_ns();
     for (u32 e = 0; e < 2; ++e) desk.queued[e] = desk.heard[e] = 0;
     for (u32 k = 0; k < MARKS; ++k) desk.reached[k] = desk.spent[k] = 0;
@@ -85,7 +85,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
             copied(own_rows, rows.words, rows.starts[net.sources], tid);
             copied((Start*)(own_rows + net.row_words), rows.starts, net.sources + 1, tid);
         }
-        clear(desk, tid);
+        clear(desk, tid, first);
         #several if (MEETS_ONCE && tid == 0) desk.synapses = net.synapses + net.bases[0];
         #several if (HOLD) clear_next_sums(net, ring_cells, block_here * net.cells, tid);
         #several if (PUSHES && tid < GPUS) desk.inboxes[tid] = inbox_on(net, tid, 0, 0);
@@ -289,7 +289,7 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 #several const u32 own = desk.mine[t & 1][0];
                 const u32 n = send(net, desk, posts, block, t, turn, tag);
                 #several if (HOLD && !owed) tell_namesakes(net, desk, block, t, tag, own);  // nobody needs it yet
-                #several if (owed) note_sent(desk, t); else
+                #several if (owed) SENT_ARRIVE; else
                 record_sent(net, desk, n, block, t, turn);
             }
         WARPS_END
@@ -306,14 +306,6 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
         u32 next = ring.now + 1 == net.slots ? 0 : ring.now + 1;
         if (THREADS < 1024) pin(next);  // here is time for it
         #late const Ring past = ring_before(ring);
-        #due if (lives) {
-        #due     WARPS_DO(0, THREADS / 32)
-        #due         deliver_due(net, ring, warp);
-        #due     WARPS_END
-        #due     EACH_THREAD_DO
-        #due         ask_for_due(net, ring, tid);
-        #due     EACH_THREAD_END
-        #due }
         #several if (!meets_once)
         WARPS_DO(CARRIERS + 1, LISTENERS)
             #plastic if (LAZY && sees_lists(t)) fence_lanes();  // of the packets of the step before
@@ -347,6 +339,14 @@ BE void run_block(const Net& net, u32 block, u32 first, u32 steps) {
                 }
             LANES_END
         WARPS_END
+        #due if (lives) {
+        #due     WARPS_DO(0, THREADS / 32)
+        #due         deliver_due(net, desk, ring, t);
+        #due     WARPS_END
+        #due     EACH_THREAD_DO
+        #due         ask_for_due(net, ring, tid);
+        #due     EACH_THREAD_END
+        #due }
         #several if (MEETS_ONCE && !meets_once && turn + 2 >= HOLD && turn + 1 < steps + HOLD) {
         #several     EACH_THREAD_DO
         #several         ahead[tid] = asked_ahead(net, desk, block, tid, t);

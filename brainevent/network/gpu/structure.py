@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .kinds import Kind, are_graded, extents_of, fractions_of, is_whole
+from .kinds import Kind, are_graded, extents_of, fractions_of, is_whole, words_of
 from .structs import LOST
 
 __all__ = ["Structure", "constant_table"]
@@ -124,7 +124,7 @@ class Structure:
         extents = extents_of(kinds)
         most = {
             "RECEPTORS": extents.receptors,
-            "WORDS": max(len(kind.population.rule.states) for kind in kinds),
+            "WORDS": words_of(kinds),
             "PARAMS": extents.params,
             "DRAWS": extents.draws,
             "THREADS": self.threads,

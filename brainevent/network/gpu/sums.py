@@ -11,7 +11,7 @@ import numpy as np
 
 from ..plan.drawing import Description
 from ..plan.plan import Plan
-from .kinds import Kind, extents_of
+from .kinds import Kind, extents_of, words_of
 from .partition import MOST_THREADS, Partition
 from .rows import entry_of
 from .structs import common_dtype
@@ -19,7 +19,7 @@ from .structs import common_dtype
 __all__ = ["TABLE_ROOM", "Sums", "Wishes", "sums_of", "wishes_of"]
 
 _LEAST_NEAR, _BEYOND_LAG = 4, 3  # steps whose sums are in shared memory, at least; and beyond those of late packets
-_MOST_LOAD, _MOST_BITS = 2**15 - 1, 16  # a sum of 16 bits; bits of a weight
+_MOST_LOAD = 2**15 - 1  # a sum of 16 bits
 _LISTED = 4  # synapses for each cell, that are listed for a later step
 _SPAN = 2  # 2^2 steps share a list, at most
 _ROWS_DUE = 2048  # rows that are listed for a step, where rows are those of parts
@@ -76,7 +76,7 @@ def wishes_of(plan: Plan, partition: Partition, lag: int, *, beside: bool) -> Wi
     """Return what a plan allows; `beside` other networks, there is no memory for lists of synapses."""
     entry = entry_of(plan, partition)
     graded = any(population.rule.value for population in plan.populations)
-    halved = not (entry.wide or graded or plan.plastic or beside) and entry.weight_bits <= _MOST_BITS
+    halved = entry.is_half and not (graded or plan.plastic or beside)
     return Wishes(halved, _are_certain(plan), _suits_mixing(plan, partition), lag)
 
 
@@ -110,7 +110,7 @@ def sums_of(
     table = 4 * -(-partition.per // 4)
     mixed = wishes.mixed and table + known <= left
     taken = table + known if mixed else 0
-    words = 0 if partition.per <= MOST_THREADS or partition.threads else 4 * partition.per * _most_states(kinds)
+    words = 0 if partition.per <= MOST_THREADS or partition.threads else 4 * partition.per * words_of(kinds)
     draws = table * max(len(kind.drawn) for kind in kinds) if mixed else 0
     step, least = 4 * -(-partition.cells // 2), min(slots, max(_LEAST_NEAR, wishes.lag + _BEYOND_LAG))
     piles, near = _PILES if partition.cells >= _MANY_CELLS else 1, 0
@@ -157,7 +157,3 @@ def _known(partition: Partition, kinds: Sequence[Kind]) -> tuple[int, int]:
     table_words = TABLE_ROOM if extents.draws else 0
     of_tables = table_words + populations * extents.draws
     return 4 * (words + -words % 4 + of_tables + -of_tables % 4), table_words
-
-
-def _most_states(kinds: Sequence[Kind]) -> int:
-    return max(len(kind.population.rule.states) for kind in kinds)

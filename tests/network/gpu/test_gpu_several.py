@@ -4,8 +4,10 @@
 import dataclasses
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,16 +26,17 @@ from benchmarks.probes.network_large import late_cuba
 from benchmarks.probes.network_plastic import network as of_pairs
 from brainevent.errors import KernelLoadError, NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition, shape
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.device import cuda_device, number_of_gpus
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.several import part
+from brainevent.network.gpu.several import exchange, launching, part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.structs import PUSHED
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
+from brainevent.network.run.simulation import Simulation
 from examples.networks import cuba, microcircuit
 
 pytestmark = [
@@ -65,9 +68,11 @@ class Faulty:
             time.sleep(0.1)
         if fault == "trap":
             self._device.launch(self._device.kernel(TRAP, "fall", 0), 1, 1, 0, [])
+        if fault == "spin":
+            self._device.launch(self._device.kernel(SPIN, "spin", 0), 1, 1, 0, [])
         if fault == "ended":
             parameters = [*parameters[:2], np.uint32(int.from_bytes(parameters[2], "little") // 2).tobytes()]
-        if fault not in ("never", "trap"):
+        if fault not in ("never", "trap", "spin"):
             self._device.launch(kernel, blocks, threads, shared, parameters, at_once=at_once, **how)
 
 
@@ -133,7 +138,7 @@ def test_many_neurons_that_push(where, make, hold):
 @pytest.mark.parametrize("apart", [20, 1])
 def test_messages_between_gpus(monkeypatch, where, count, apart):
     """Few spikes, and more than a message has room for: 96 in a step; launches that are stopped, and go on."""
-    monkeypatch.setattr(shape, "_MESSAGES", True)
+    monkeypatch.setattr(exchange, "_MESSAGES", True)
     cells = be.models.lif_delta("cells", 40_000, current=np.where(np.arange(40_000) % apart == 0, 200.0, 0.0))
     links = [
         be.Projection(cells, cells, be.connect.in_degree(100, weight=weight), into="syn", delay=delay, name=str(delay))
@@ -154,8 +159,8 @@ def test_messages_between_gpus(monkeypatch, where, count, apart):
 @pytest.mark.parametrize(("size", "more"), [(700, 1), (20_000, 2), (20_000, 7)])
 def test_messages_of_bursts(monkeypatch, where, size, more):
     """All neurons at once: rows go to a list on each other GPU."""
-    monkeypatch.setattr(shape, "_MESSAGES", True)
-    monkeypatch.setattr(shape, "_MESSAGE", 2)
+    monkeypatch.setattr(exchange, "_MESSAGES", True)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2)
     plan = pretended.later(one_gpu.bursting(size), more)
     engine = SeveralEngine(plan, devices=devices_of(where), blocks=20, shared_bytes=one_gpu.SMALL)
     assert engine._parts[0].shape.structure.message == 2
@@ -165,9 +170,9 @@ def test_messages_of_bursts(monkeypatch, where, size, more):
 @WHERE
 @pytest.mark.parametrize("fault", ["never", "ended"])
 def test_a_gpu_whose_messages_are_missing_ends_the_others(monkeypatch, where, fault):
-    monkeypatch.setattr(shape, "_MESSAGES", True)
+    monkeypatch.setattr(exchange, "_MESSAGES", True)
     monkeypatch.setattr(part, "PATIENCE", 300_000_000)
-    monkeypatch.setattr(shape, "_MESSAGE", 2)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2)
     devices, plan = devices_of(where), pretended.later(one_gpu.dense(20_000), 2)
     engine = SeveralEngine(plan, devices=devices, blocks=3)
     assert engine._parts[0].shape.structure.message == 2
@@ -285,6 +290,133 @@ print("right")
 def test_the_exchange_is_clean(tmp_path, tool, steps, hold):
     """Two parts of a network on one GPU, in two streams, which push spikes at once or hold them."""
     assert sanitized(tool, tmp_path, EXCHANGING, steps, hold, *sys.path).endswith("right")
+
+
+PLACED = """
+import sys
+sys.path += sys.argv[3:]
+import test_several_groups as groups, test_several_placed as placed
+from beside_interpreter import equal
+from brainevent.network.cpu.engine import NumbaEngine
+from brainevent.network.gpu import partition, shape
+from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.drawing import Drawing
+from brainevent.network.gpu.several import launching, part
+from brainevent.network.gpu.several.engine import SeveralEngine
+from brainevent.network.gpu.structs import PARTED
+from brainevent.network.plan.build import build_plan
+from brainevent.network.run.recorded import Wanted
+
+steps, kind = int(sys.argv[1]), sys.argv[2]
+part._LONG_ROW, part._BETWEEN, network, how = 0, 1, placed.areas(), {"blocks": 2}
+if kind == "messages":
+    shape._MESSAGES, shape._MESSAGE, how = True, 1, {"blocks": 3}
+    network = placed.areas(inputs=20, sizes=(90, 110, 100, 80), current=(100, 800))
+if kind == "own blocks":
+    partition._MOST_CELLS, network, how = 0, groups.network(), {"blocks": 2, "shared_bytes": groups.ROOM}
+plan = build_plan(network, seed=3, measure=Drawing(cuda_device(0)))
+engine = SeveralEngine(plan, devices=[cuda_device(0).beside() for _ in range(2)], **how)
+theirs, about = NumbaEngine(build_plan(network, seed=3)), engine._parts[0]
+assert about.partition.placement is not None
+assert (about.shape.structure.message > 0) == (kind != "packets")
+assert (about.rows.layout == PARTED) == (kind == "own blocks")
+for one in (engine, theirs):
+    one.run(steps, Wanted(), {})
+equal(engine.state, theirs.state)
+print("right")
+"""
+
+
+@pytest.mark.parametrize("kind", ["packets", "messages", "own blocks"])
+@pytest.mark.parametrize(("tool", "steps"), [("memcheck", 20), ("racecheck", 6)])
+def test_the_exchange_of_placed_parts_is_clean(tmp_path, tool, steps, kind):
+    """Spikes that are read late, by packets of all blocks, by messages, and by blocks that areas have of their own."""
+    assert sanitized(tool, tmp_path, PLACED, steps, kind, *sys.path).endswith("right")
+
+
+HOLDING = """
+import ctypes, sys
+import jax, numpy as np
+from brainevent.network.gpu.device import cuda_device
+
+number, left = map(int, sys.argv[1:])
+gpu = cuda_device(number)
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+with gpu._current():
+    gpu._library.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+held = gpu.memory(free.value - left, "what another program holds")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("devices", [[0], [0, 1]])
+def test_another_process_that_holds_the_memory_is_told(devices):
+    """Of the last of the GPUs: which it is, how much was asked for, and how much is free."""
+    if number_of_gpus() < len(devices):
+        pytest.skip(f"it needs {len(devices)} GPUs")
+    for number in devices:
+        cuda_device(number)
+    last = devices[-1]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    command = [sys.executable, "-c", HOLDING, str(last), str(100 * 2**20)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as other:
+        assert other.stdout.readline() == "held\n"
+        cells = be.models.lif_delta("cells", 1_000_000)
+        links = be.Projection(cells, cells, be.connect.in_degree(300, weight=0.1), into="syn", delay=1.5)
+        words = rf"build: .* takes? [\d.]+ [MG]B, and [\d.]+ [kMG]?B of [\d.]+ GB are free on GPU {last} \(NVIDIA"
+        with pytest.raises(NetworkError, match=words):
+            be.Network([cells], [links], dt=0.1).build(seed=1, backend="cuda", devices=devices)
+        other.stdin.close()
+
+
+SPIN = """
+extern "C" __global__ void spin() {
+  unsigned long long begun, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begun));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begun < 4000000000ull);
+}
+"""
+
+
+@WHERE
+def test_a_kernel_that_does_not_end_is_named(monkeypatch, where):
+    """The others end by their own limit, and the run without the one that does not."""
+    monkeypatch.setattr(part, "PATIENCE", 300_000_000)
+    monkeypatch.setattr(launching, "STUCK", 1.0)
+    devices = devices_of(where)
+    devices[1].kernel(SPIN, "spin", 0)
+    engine = SeveralEngine(small_plans.plan(), devices=devices, blocks=3)
+    engine.run(5, Wanted(), {})
+    devices[1].fault = "spin"
+    begun = time.monotonic()
+    with pytest.raises(
+        NetworkError, match=r"run: the kernel on GPU \d \(.*\) still runs, 1 s after those on other GPUs"
+    ):
+        engine.run(40, Wanted(), {})
+    assert time.monotonic() - begun < 3.5
+    with pytest.raises(NetworkError, match=r"call sim.reset\(\), or load a checkpoint"):
+        _ = engine.state
+    engine.load(Interpreted(small_plans.plan()).state)
+    compare(engine, [9], ALL)
+
+
+@WHERE
+def test_ctrl_c_loses_nothing(where):
+    network = pretended.with_delays()
+    plan = build_plan(network, seed=1)
+    sim, alone = (
+        Simulation(plan, SeveralEngine(plan, devices=devices_of(where))),
+        network.build(seed=1, backend="numba"),
+    )
+    press = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    found = sim.run(10**7, "cells.counts", callback=lambda *_: press.ident or press.start(), chunk=1000)
+    press.join()
+    assert found.interrupted
+    assert 0 < found.steps == sim.steps < 10**7
+    np.testing.assert_array_equal(found["cells.counts"], alone.run(found.steps, "cells.counts")["cells.counts"])
+    equal(sim.state, alone.state)
 
 
 FAILING = """

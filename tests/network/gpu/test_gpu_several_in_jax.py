@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """On real GPUs: programs of JAX with a network on several of them have the bits of one."""
 
+import os
+import re
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 from beside_interpreter import equal
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import brainevent as be
 from brainevent.errors import NetworkError
-from brainevent.network.gpu.device import number_of_gpus
+from brainevent.network.gpu.device import CudaDevice, number_of_gpus
 from brainevent.network.state import copied
 
 pytestmark = [
@@ -136,6 +142,55 @@ def test_a_gpu_that_fails_is_named(monkeypatch):
         device.begin = begin
     again, _ = run(state, {}, {})
     assert int(again.step) == 200
+
+
+TRAPPED = """
+import os, sys
+import jax
+import test_gpu_several as several, test_gpu_several_in_jax as own
+
+sim = own.built(2)
+parts = sim.engine.resident.parts
+run = own.program(sim, 100)
+state, _ = run(sim.state, {}, {})
+jax.block_until_ready(state)
+device = parts[1].device
+fall = device.kernel(several.TRAP, "fall", 0)
+type(device).begin = lambda gpu, act: gpu.launch(fall, 1, 1, 0, []) or 0 if gpu.number == 1 else own.begin(gpu, act)
+try:
+    jax.block_until_ready(run(state, {}, {}))
+except Exception as error:
+    print(error, flush=True)
+os._exit(0)  # the context is lost, with all that lies in it
+"""
+
+
+begin = CudaDevice.begin
+
+
+def test_a_kernel_that_fails_ends_the_others():
+    """In a process of its own, since no kernel runs there afterwards."""
+    if number_of_gpus() < 2:
+        pytest.skip("it needs 2 GPUs")
+    folders = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    how = {"env": os.environ | {"PYTHONPATH": folders}, "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run([sys.executable, "-c", TRAPPED], check=False, **how)
+    assert re.search(r"simulate: the kernel on GPU [01] \(.*\) failed: .*; call simulate again", done.stdout), done
+
+
+def test_inputs_and_parameters_may_be_divided():
+    """By neurons and by steps, on the mesh of the GPUs."""
+    one, several = built([0]), built(2)
+    mesh = Mesh(np.array(jax.local_devices(backend="gpu")[:2]), ("gpus",))
+    current = np.linspace(100, 400, 2000, dtype=np.float32)
+    pushed = np.random.default_rng(0).normal(0, 1, (300, 2000)).astype(np.float32)
+    put = [jax.device_put(x, NamedSharding(mesh, PartitionSpec("gpus"))) for x in (current, pushed)]
+    results = [
+        jax.device_get(program(sim, 300)(sim.state, {"cells": {"current": current}}, {"cells.syn": pushed}))
+        for sim, (current, pushed) in ((one, (current, pushed)), (several, put))
+    ]
+    equal(*(out for _, out in results))
+    equal(*(copied(one.plan, state) for state, _ in results))
 
 
 def test_what_is_not_possible_is_said():

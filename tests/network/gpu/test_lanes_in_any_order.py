@@ -3,6 +3,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import small_plans
 import synapse_rules
@@ -139,3 +140,44 @@ def test_what_two_steps_share_is_found(monkeypatch):
     monkeypatch.setattr(gpu_network, "step_text", torn)
     with pytest.raises(AssertionError, match="Arrays are not equal"):
         compare_held(monkeypatch)
+
+
+PUSHES_LATE = "if (MEETS_ONCE) push_rows_of(net, desk, held_ring(net, ring, t, false), block, warp, t, nullptr);"
+# One block of a GPU waits, before sums that it moves are gone from where they were, for what the other one adds there.
+SLOW = {
+    "BE void move_sums(": "static u32 added[GPUS];\nstatic thread_local bool waits_here;\nBE void move_sums(",
+    "move_sums(net, ring, own_cells, tid, t, !lives);": """
+        waits_here = lives && steps == HOLD + 1 && block_here == 0;
+        move_sums(net, ring, own_cells, tid, t, !lives);""",
+    "if (!x) continue;": """if (!x) continue;
+        for (u32 n = 0; waits_here && k > 4 && n < 20000 && added[net.gpu] < THREADS; ++n) rest();""",
+    PUSHES_LATE: f"""if (MEETS_ONCE) {{ {PUSHES_LATE}
+        if (turn == HOLD + 1 && block_here == 1) {{
+            LANES_DO
+                __atomic_fetch_add(&added[net.gpu], 1u, __ATOMIC_SEQ_CST);
+            LANES_END
+        }}
+    }}""",
+}
+
+
+def test_sums_that_move_while_others_add_to_them(monkeypatch):
+    """A block whose last step moves its sums is behind one that pushes after its last step: nothing is lost."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (192,))
+    whole = gpu_network.step_text
+
+    def slowed(*given):
+        text = whole(*given)
+        for old, new in SLOW.items():
+            assert text.count(old) == 1
+            text = text.replace(old, new)
+        return text
+
+    monkeypatch.setattr(gpu_network, "step_text", slowed)
+    plan = in_fours.plan_of_two(exc=3600, inh=1500, delay=be.uniform(0.6, 2.4), round_delays=True)
+    engine = SeveralEngine(plan, devices=[LanePeer(number, largest_cluster=0) for number in range(2)], blocks=2)
+    hold = engine._parts[0].shape.structure.hold
+    assert hold == 4
+    driven = {("e", "exc"): np.random.default_rng(0).normal(0.3, 0.5, (40 + hold + 1, 3600)).astype(np.float32)}
+    compare(engine, (40, hold + 1), in_fours.ALL, driven)

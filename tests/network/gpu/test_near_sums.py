@@ -15,7 +15,7 @@ from test_network_gpu import SMALL, bursting, dense, engine_of
 from test_several_gpus import later
 
 import brainevent as be
-from brainevent.network.gpu import partition, rows, shape, sums
+from brainevent.network.gpu import partition, shape, sorter, sums
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.structs import COMPACT, PADDED
 from brainevent.network.interpreted import Interpreted
@@ -204,10 +204,10 @@ def test_many_spikes_of_short_rows():
 @pytest.mark.parametrize("alone", [False, True])
 def test_all_warps_deliver(monkeypatch, layout, alone):
     """Where many rows come in a step, those of warps that send and listen are delivered when they have done that."""
-    for module, name in ((shape, "MANY_ROWS"), (rows, "MANY_ROWS"), (shape, "_MANY_NEAR")):
+    for module, name in ((shape, "MANY_ROWS"), (shape, "_MANY_NEAR")):
         monkeypatch.setattr(module, name, 2**19 if alone else 100)
-    monkeypatch.setattr(rows, "_MOST_PADDING", 0.1 if layout == COMPACT else 9)
-    monkeypatch.setattr(rows, "LONG_ROW", 1)
+    monkeypatch.setattr(sorter, "_MOST_PADDING", 0.1 if layout == COMPACT else 9)
+    monkeypatch.setattr(sorter, "LONG_ROW", 1)
     plan = bursting(900)
     (population,) = plan.populations
     plan = dataclasses.replace(plan, synapses=(small_plans.synapses(population, population, 24_000, 1),))

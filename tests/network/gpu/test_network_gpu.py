@@ -39,7 +39,8 @@ from brainevent.network.gpu import device, partition, structs
 from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.partition import Partition
-from brainevent.network.gpu.rows import Entry, _laid_out, _Sorter
+from brainevent.network.gpu.rows import Entry
+from brainevent.network.gpu.sorter import Sorter
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT, SLOTS
 from brainevent.network.gpu.text import other_text, step_text
 from brainevent.network.interpreted import Interpreted
@@ -105,7 +106,7 @@ def test_every_layout_of_rows(weight, edges, blocks, layout):
 def test_the_length_of_padded_rows_has_8_bits(words, layout):
     device, partition = PretendDevice(8), Partition(1, 2, {}, 2, (0,), 2)
     used = held(device, np.full((2, 1), words, np.uint32), "numbers of synapses")
-    assert _laid_out(_Sorter(device, partition, Entry(False, 10, 10, 10), [], used), 0).layout == layout
+    assert Sorter(device, partition, Entry(False, 10, 10, 10), [], used).laid_out(0).layout == layout
 
 
 @pytest.mark.parametrize(("weights", "most"), [(1, 3), (2**13, 2)])

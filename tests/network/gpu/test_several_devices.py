@@ -8,8 +8,9 @@ import pytest
 from several_on_cpu import PretendPeer
 
 import brainevent as be
-from brainevent.errors import NetworkError
+from brainevent.errors import KernelLoadError, NetworkError
 from brainevent.network import engines
+from brainevent.network.gpu import device as of_gpu
 from brainevent.network.gpu.device import CudaDevice
 from brainevent.network.gpu.several import devices
 
@@ -131,6 +132,21 @@ def test_devices_of_different_kinds(gpus):
         devices.chosen_devices(2)
 
 
+def test_devices_that_have_too_many_neighbours(gpus):
+    """A driver lets a GPU reach some others, not any number of them."""
+
+    def refused(other):
+        raise KernelLoadError("network on a GPU: cuCtxEnablePeerAccess: CUDA_ERROR_TOO_MANY_PEERS")
+
+    gpus[1].opened = refused
+    words = (
+        r"build: GPU 1 \(a pretend GPU\) cannot use the memory of GPU 0 \(a pretend GPU\), so one network cannot "
+        r"run on both; pass devices= with GPUs that can \(nvidia-smi topo -p2p r lists them\): .*_TOO_MANY_PEERS"
+    )
+    with pytest.raises(NetworkError, match=words):
+        devices.chosen_devices(2)
+
+
 def test_more_devices_than_a_sender_has_lanes_for(gpus):
     gpus += [gpus[0]] * 20
     with pytest.raises(NetworkError, match="build: devices has 24 GPUs; pass 1 to 16"):
@@ -187,3 +203,65 @@ def test_peer_access_may_be_open_already(monkeypatch, can, status, found):
     gpu._library, gpu.number, gpu._context = Library(), 0, None
     assert gpu.opened(gpu) == found
     assert ("cuCtxEnablePeerAccess" in calls) == found
+
+
+class Library:
+    """A driver of a GPU of 80 GB, in which some functions fail, by name."""
+
+    def __init__(self, free, **failing):
+        self.free, self.failing = free, failing
+
+    def __getattr__(self, name):
+        def call(*arguments):
+            if name == "cuDeviceGetName":
+                arguments[0].value = b"NVIDIA H100"
+            if name == "cuDeviceTotalMem_v2":
+                arguments[0]._obj.value = 80 * 10**9
+            if name == "cuMemGetInfo_v2":
+                arguments[0]._obj.value, arguments[1]._obj.value = self.free, 80 * 10**9
+            return self.failing.get(name, 0)
+
+        return call
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """Return what lets a library be that of the driver."""
+
+    def take(found):
+        monkeypatch.setattr(
+            of_gpu, "driver", lambda: types.SimpleNamespace(error_name=lambda status: f"ERROR {status}")
+        )
+        monkeypatch.setattr(of_gpu.ctypes, "CDLL", lambda _: found)
+
+    return take
+
+
+@pytest.mark.parametrize("function", ["cuDevicePrimaryCtxRetain", "cuStreamCreate"])
+def test_other_programs_that_hold_all_of_a_gpu(library, function):
+    """There is no room even for what each program has there."""
+    library(Library(0, **{function: 2}))
+    words = (
+        r"build: GPU 3 \(NVIDIA H100\) has no memory left for this program: others hold its 80 GB, and `nvidia-smi` "
+        r"lists them; JAX takes three quarters of a GPU unless XLA_PYTHON_CLIENT_PREALLOCATE=false"
+    )
+    with pytest.raises(NetworkError, match=words):
+        CudaDevice(3)
+
+
+def test_other_programs_that_hold_most_of_a_gpu(library):
+    found = Library(5 * 10**6)
+    library(found)
+    gpu = CudaDevice(1)
+    found.failing = {"cuMemAlloc_v2": 2, "cuLaunchCooperativeKernel": 2, "cuStreamQuery": 700}
+    words = r"build: synapses take 12 GB, and 5 MB of 80 GB are free on GPU 1 \(NVIDIA H100\); other programs may have"
+    with pytest.raises(NetworkError, match=words):
+        gpu.memory(12 * 10**9, "synapses")
+    words = (
+        r"^network on a GPU: cuLaunchCooperativeKernel: ERROR 2; 5 MB of 80 GB are free on GPU 1 \(NVIDIA H100\); "
+        "other programs may have the rest"
+    )
+    with pytest.raises(KernelLoadError, match=words):
+        gpu.launch(1, 1, 32, 0, [], at_once=True)
+    with pytest.raises(KernelLoadError, match=r"^network on a GPU: cuStreamQuery: ERROR 700$"):
+        gpu.is_done()

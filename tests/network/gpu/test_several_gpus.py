@@ -3,9 +3,13 @@
 
 import dataclasses
 import functools
+import gc
 import hashlib
+import os
 import re
+import signal
 import threading
+from pathlib import Path
 
 import coupled_plans
 import numpy as np
@@ -18,19 +22,20 @@ from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx import ptx_of
-from several_on_cpu import PretendPeer, several_of
+from several_on_cpu import RELEASED, PretendPeer, several_of
 
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
+from brainevent.network.gpu.device import LAUNCHING
 from brainevent.network.gpu.drawing import Drawing, drawing_text
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.kinds import kinds_of
-from brainevent.network.gpu.rows import rows_text
-from brainevent.network.gpu.several import part
+from brainevent.network.gpu.several import launching, part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.several.meeting import together
+from brainevent.network.gpu.sorter import rows_text
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT, SLOTS
 from brainevent.network.gpu.text import step_text
 from brainevent.network.interpreted import Interpreted
@@ -281,6 +286,28 @@ def test_tags_of_steps_begin_again(first, more):
     equal(ours.state, theirs.state)
 
 
+LAST = 2**32 - 1  # step of a simulation, at most
+
+
+def last_steps(engine, theirs, wanted):
+    """Compare in the last steps that a simulation may have: some numbers of steps behind them are too large."""
+    for one in (engine, theirs):
+        one.run(40, Wanted(), {})
+        one.load(dataclasses.replace(one.state, step=np.uint32(LAST - 19)))
+    for steps in (10, 9):
+        equal(as_tree(engine.run(steps, wanted, {})), as_tree(theirs.run(steps, wanted, {})))
+        equal(engine.state, theirs.state)
+    assert engine.step == LAST
+
+
+@pytest.mark.parametrize("delay", [0.1, 0.3, 0.5, 0.6])
+def test_held_spikes_of_the_last_steps(monkeypatch, delay):
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(partition, "_FOURS", (96,))
+    plan = in_fours.plan_of_two(exc=3100, inh=1300, delay=be.uniform(delay, 2.0), round_delays=True)
+    last_steps(several_of(plan, 2, 1), Interpreted(plan), in_fours.ALL)
+
+
 def test_a_launch_ends_on_all_gpus_at_once(monkeypatch):
     """The pretend clock goes on by a microsecond whenever it is looked at."""
     for limit in ("_NANOSECONDS", "_RECORDED"):
@@ -449,16 +476,21 @@ def save(sim, path):
 
 
 def check_digests(network, size, engines, orders, folder):
-    """Check that runs have one digest, whichever engines the state goes through: by numbers of GPUs, 0 for the CPU."""
+    """Check that runs have one digest, whichever engines the state goes through: by numbers of GPUs, 0 for the CPU.
+
+    So have the files that they write.
+    """
     made = {gpus: Simulation(engine.plan, engine) for gpus, engine in engines.items()}
     for gpus, sim in made.items():
         sim.saved = functools.partial(save, sim, folder / f"{gpus}.npz")
     expected, spikes = told(network, size, [made[0]] * 3)
     assert spikes > 20
+    written = Path(made[0].saved()).read_bytes()
     for order in orders:
         for sim in made.values():
             sim.reset()
         assert told(network, size, [made[gpus] for gpus in order]) == (expected, spikes), order
+        assert Path(made[order[-1]].saved()).read_bytes() == written
 
 
 # ---- faults: the others end, and the error names the GPU
@@ -498,13 +530,87 @@ def test_a_gpu_that_is_missing_ends_the_others(monkeypatch, fault, number, words
         _ = engine.state
     with pytest.raises(NetworkError, match=r"call sim.reset\(\), or load a checkpoint"):
         engine.run(1, Wanted(), {})
+    assert engine.placement.endswith(f"\n{INVALID.removeprefix('; ')}")
     for device in engine.devices:
         device._error = None
     theirs = Interpreted(plan)
     engine.load(theirs.state)
+    assert "not valid" not in engine.placement
     engine.run(9, Wanted(), {})
     theirs.run(9, Wanted(), {})
     equal(engine.state, theirs.state)
+
+
+def test_a_gpu_that_ends_a_step_early(monkeypatch):
+    """Its last packet would be read steps later: others wait for it before they end."""
+    monkeypatch.setattr(part, "PATIENCE", 1_000_000)
+    engine, message = failing(later(small_plans.plan(), 3), "a step early")
+    assert lag_of(engine) == 3
+    assert "run: GPU 1 (a pretend GPU) sent no spikes, not even that there are none" in message
+
+
+def test_gpus_that_ran_other_numbers_of_steps(monkeypatch):
+    engine = several_of(small_plans.plan(), 3, 1)
+    ended = engine._parts[2].ended
+    engine._parts[2].ended = lambda room: (ended(room)[0] - 1, 0)
+    with pytest.raises(NetworkError) as error:
+        engine.run(40, ALL, {})
+    assert str(error.value) == f"run: GPU 2 (a pretend GPU) ended after 39 steps instead of 40{INVALID}"
+    with pytest.raises(NetworkError, match=r"call sim.reset\(\), or load a checkpoint"):
+        _ = engine.state
+
+
+def test_a_gpu_that_does_not_end_is_named(monkeypatch):
+    """The others end, since each wait has a limit; so does the run."""
+    monkeypatch.setattr(part, "PATIENCE", 1_000_000)
+    monkeypatch.setattr(launching, "STUCK", 0.2)
+    RELEASED.clear()
+    try:
+        engine, message = failing(small_plans.plan(), "stuck")
+        assert "run: the kernel on GPU 1 (a pretend GPU) still runs, 0.2 s after those on other GPUs" in message
+        assert INVALID in message
+        with pytest.raises(NetworkError, match=r"call sim.reset\(\), or load a checkpoint"):
+            _ = engine.state
+    finally:
+        RELEASED.set()
+    engine.load(Interpreted(small_plans.plan()).state)
+    compare(engine, [9], ALL)
+
+
+@pytest.mark.parametrize(("fault", "number"), [("refused", 2), ("failed", 1)])
+def test_the_others_are_told_of_a_gpu_that_fails(monkeypatch, fault, number):
+    """They end at once, not when they have waited for long."""
+    monkeypatch.setattr(part, "PATIENCE", 10**18)
+    found = []
+    plan = small_plans.plan()
+    thread = threading.Thread(target=lambda: found.append(failing(plan, fault, number)), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert len(found) == 1
+
+
+def test_all_kernels_are_loaded_before_one_is_launched():
+    """Also when texts follow from parameters that were set: to load a kernel may wait for those that run."""
+    events = []
+
+    class Noting(PretendPeer):
+        def kernel(self, text, entry, shared):
+            events.append("load")
+            return super().kernel(text, entry, shared)
+
+        def launch(self, kernel, *more, at_once=False, **how):
+            events.append(self.number if at_once else "other")
+            super().launch(kernel, *more, at_once=at_once, **how)
+
+    engine = SeveralEngine(small_plans.plan(), devices=[Noting(k) for k in range(3)], blocks=1)
+    for value in (1.5, 2.5):
+        engine.set("a", "threshold", value)
+        begin = len(events)
+        engine.run(9, ALL, {})
+        launched = events[begin:]
+        first = launched.index(0)
+        assert launched[first : first + 3] == [0, 1, 2]
+    assert events.count("load") > 3
 
 
 def test_a_gpu_that_is_late_is_waited_for():
@@ -536,6 +642,26 @@ def test_networks_that_share_gpus_run_at_the_same_time():
     assert [number for _, number in order] == [0, 1] * 10
     assert len({thread for thread, _ in order}) == 2
     assert all(one[0] == other[0] for one, other in zip(order[::2], order[1::2], strict=True))
+
+
+def test_nothing_is_freed_or_loaded_while_kernels_are_launched():
+    """Either may wait for kernels that run, which wait for those that are not launched yet."""
+    found = []
+
+    class Looking(PretendPeer):
+        def launch(self, kernel, *more, at_once=False, **how):
+            if at_once:
+                free = []
+                thread = threading.Thread(target=lambda: free.append(LAUNCHING.acquire(blocking=False)))
+                thread.start()
+                thread.join()
+                found.append((gc.isenabled(), *free))
+            super().launch(kernel, *more, at_once=at_once, **how)
+
+    engine = SeveralEngine(small_plans.plan(), devices=[Looking(k) for k in range(2)], blocks=1)
+    engine.run(5, Wanted(), {})
+    assert found == [(False, False)] * 2
+    assert gc.isenabled()
 
 
 def test_an_error_on_one_gpu_is_that_of_all():
@@ -574,7 +700,51 @@ def test_memory_is_given_back():
     assert not any(device.held for device in devices)
 
 
+# ---- what a user does with a run
+
+
+def test_ctrl_c_loses_nothing():
+    """At any moment: what ran is returned, all GPUs are after the same step, and the run goes on with the same bits."""
+    network = with_delays()
+    plan = build_plan(network, seed=1)
+    sim, alone = Simulation(plan, several_of(plan, 2)), network.build(seed=1, backend="numba")
+    record = ["cells.spikes", "cells.counts", "cells.v"]
+    press = threading.Timer(0.03, os.kill, (os.getpid(), signal.SIGINT))
+    found = sim.run(10**7, record, callback=lambda *_: press.ident or press.start())
+    press.join()
+    assert found.interrupted
+    assert 0 < found.steps == sim.steps < 10**7
+    found = found + sim.run(20, record)
+    expected = alone.run(found.steps, record)
+    for name in record[1:]:
+        np.testing.assert_array_equal(found[name], expected[name])
+    np.testing.assert_array_equal(found["cells.spikes"].times, expected["cells.spikes"].times)
+    np.testing.assert_array_equal(found["cells.spikes"].neurons, expected["cells.spikes"].neurons)
+    equal(sim.state, alone.state)
+
+
+def test_progress_and_chunks(capsys):
+    network = with_delays()
+    plan = build_plan(network, seed=1)
+    sim, alone, steps = Simulation(plan, several_of(plan, 2)), network.build(seed=1, backend="numba"), []
+    found = sim.run(90, "cells.rate", chunk=30, progress=True, callback=lambda sim, _: steps.append(sim.steps))
+    assert steps == [30, 60, 90]
+    assert "90 of 90 steps" in "".join(capsys.readouterr())
+    np.testing.assert_array_equal(found["cells.rate"], alone.run(90, "cells.rate")["cells.rate"])
+    step, other = (one.stepper(record="cells.rate", inputs="cells.syn") for one in (sim, alone))
+    for strength in (0.0, 20.0):
+        np.testing.assert_array_equal(step({"cells.syn": strength}), other({"cells.syn": strength}))
+    equal(sim.state, alone.state)
+
+
 # ---- words
+
+
+def test_a_network_that_gains_is_not_said_to_be_too_small(monkeypatch):
+    plan = one_gpu.dense(1500)
+    for least, is_said in ((1500, False), (1501, True)):
+        monkeypatch.setattr("brainevent.network.gpu.several.engine._GAINS", least)
+        assert ("one GPU runs a network of" in several_of(plan, 2).placement) == is_said
 
 
 def test_the_report_draws_the_partition():

@@ -19,9 +19,10 @@ from undrawn import shared_out, undrawn_plan
 
 import brainevent as be
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition, rows, shape, sums
+from brainevent.network.gpu import partition, shape, sums
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.several import part
+from brainevent.network.gpu.several import rows as several_rows
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.several.placement import grouped, placement_for
 from brainevent.network.gpu.structs import PADDED, PARTED
@@ -121,7 +122,7 @@ def test_lists_of_rows_that_are_full(monkeypatch, due):
 
 
 def test_more_spikes_than_are_queued(monkeypatch):
-    monkeypatch.setattr(shape, "_SMALL", (32, 16))
+    monkeypatch.setattr(shape, "_SMALL", (32, 24))
     one = network(current=(2000, 9000))
     record = alike(in_groups(drawn(one)), one, (50,), spikes_of(one))
     assert np.bincount(record["spikes"]["exc"][0]).max() > 200
@@ -151,6 +152,30 @@ def test_sums_that_leave_16_bits():
     assert record["spikes"]["exc"][0].size > 200
 
 
+def test_weights_that_are_set_and_have_more_than_16_bits():
+    """Then rows are others, and no sums have 16 bits; with smaller weights all is as before."""
+
+    def of_weights(within, between):
+        one, links, own = network(), [], np.eye(4, dtype=int)
+        for link in one.projections:
+            table, weight = (60 * own, within) if link.name.endswith("within") else (1 - own, between)
+            how = be.connect.in_degree(table, by="area", weight=weight)
+            delay = be.uniform(0.1 if weight == within else 0.5, 1.5)
+            links.append(be.Projection(link.source, link.target, how, "syn", delay, name=link.name))
+        return be.Network(one.populations, links, dt=0.1)
+
+    networks = [of_weights(*weights) for weights in ((0.1, 0.2), (5.0, 1e-4), (0.2, 0.1))]
+    ours, theirs = in_groups(drawn(networks[0]), shared_bytes=40 * 1024), NumbaEngine(build_plan(networks[0], seed=3))
+    for one, bits in zip(networks, (3, 17, 3), strict=True):
+        for engine, plan in ((ours, drawn(one)), (theirs, build_plan(one, seed=3))):
+            engine.set_weights(plan, dataclasses.replace(engine.state, quanta=plan.quanta))
+            engine.run(30, Wanted(), {})
+        rows = ours._parts[0].rows
+        assert (rows.entry.weight_bits, rows.entry.wide, rows.layout == PARTED) == (bits, False, bits < 17)
+        assert (structure_of(ours).near > 0) == (bits < 17)
+        equal(ours.state, theirs.state)
+
+
 @pytest.mark.parametrize("helping", [False, True])
 def test_lanes_in_any_order(monkeypatch, helping):
     monkeypatch.setattr(shape, "_MANY_NEAR", 0 if helping else 2**18)
@@ -158,6 +183,11 @@ def test_lanes_in_any_order(monkeypatch, helping):
     engine = SeveralEngine(drawn(one), devices=[LanePeer(k) for k in range(2)], blocks=2, shared_bytes=ROOM)
     assert (engine._parts[0].rows.layout, structure_of(engine).helping) == (PARTED, helping)
     alike(engine, one, (1, 12), spikes_of(one))
+
+
+def test_the_last_steps_of_a_simulation():
+    one = network()
+    several.last_steps(in_groups(drawn(one)), NumbaEngine(build_plan(one, seed=3)), spikes_of(one))
 
 
 def test_a_run_that_is_stopped_goes_on_elsewhere(monkeypatch):
@@ -222,7 +252,7 @@ def test_rows_are_sorted_and_as_long_for_all_blocks_of_an_area():
 
 def test_areas_with_rows_that_are_too_long(monkeypatch):
     """They have blocks of their own, and padded rows."""
-    monkeypatch.setattr(rows, "_QUADS", 8)
+    monkeypatch.setattr(several_rows, "_QUADS", 8)
     one = network()
     engine = several_of(drawn(one), 2, 2, shared_bytes=ROOM)
     assert engine._parts[0].rows.layout == PADDED
@@ -253,6 +283,26 @@ def test_which_areas_have_blocks_of_their_own(make, blocks, is_grouped):
                 edges = [group.ranges[name] for group in groups]
                 assert (edges[0][0], edges[-1][1]) == (low, high)
                 assert all(one[1] == other[0] for one, other in itertools.pairwise(edges))
+
+
+def test_areas_that_are_on_several_gpus_have_no_blocks_of_their_own():
+    """Whole populations are placed, each with some neurons of all areas."""
+    which, links = np.repeat(np.arange(2), (1300, 1200)), []
+    cells = [be.models.lif_delta(f"cells{k}", 2500, current=be.uniform(150, 420), at={"area": which}) for k in range(2)]
+    own = np.eye(2, dtype=int)
+    for source, target in itertools.product(cells, cells):
+        tables = (60 * own, 1 - own) if source is target else (2 * own + 1,)
+        for table in tables:
+            how = be.connect.in_degree(table, by="area", weight=0.15)
+            delay = be.uniform(0.1 if source is target else 0.5, 3.0)
+            name = f"{source.name}->{target.name} {table.max()}"
+            links.append(be.Projection(source, target, how, into="syn", delay=delay, name=name))
+    one = be.Network(cells, links, dt=0.1)
+    plan = drawn(one)
+    placed = placement_for(plan, 2)
+    assert placed.sizes == [{"cells0": 2500, "cells1": 0}, {"cells0": 0, "cells1": 2500}]
+    assert grouped(plan, placed, 2) is None
+    alike(several_of(plan, 2, 2, shared_bytes=ROOM), one, (1, 40), spikes_of(one))
 
 
 @pytest.mark.parametrize(("scale", "gpus", "groups"), [(1.0, 4, 6), (0.5, 2, 13), (0.3, 2, 0)])

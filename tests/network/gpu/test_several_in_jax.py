@@ -13,19 +13,20 @@ import pytest
 import small_plans
 import test_network_gpu as one_gpu
 import test_network_in_jax as one
+import test_neurons_in_fours as in_fours
 from beside_interpreter import ALL, DRAWN_PARAMS, DRAWN_STATE, drawing, equal, plans, single, wishes
 from gpu_on_cpu import PretendDevice
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from several_in_jax import FAULTS, PeerInJax, built
 from test_several_gpus import lag_of, later, with_delays
 
 import brainevent as be
 from brainevent.errors import NetworkError
-from brainevent.network.gpu import partition, program, shape
+from brainevent.network.gpu import partition, program
 from brainevent.network.gpu.drawing import Drawing
-from brainevent.network.gpu.several import calls, launching, part
+from brainevent.network.gpu.several import calls, exchange, launching, part
 from brainevent.network.gpu.structs import PUSHED
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.build import build_plan
@@ -67,10 +68,21 @@ def test_blocks_that_push(monkeypatch):
     one.compare(sim, [20, 7], Wanted(("a",), ("a",), ("a",)))
 
 
+@pytest.mark.parametrize(("gpus", "delay", "launch"), [(2, 0.3, 0), (3, 0.6, 60)])
+def test_spikes_that_are_held(monkeypatch, gpus, delay, launch):
+    """In launches of one step, and of more steps than spikes are held."""
+    monkeypatch.setattr(partition, "_MOST_CELLS", 0)
+    monkeypatch.setattr(program, "_LAUNCH", launch)
+    delays = be.uniform(delay, 2.0)
+    sim = built(in_fours.plan_of_two(exc=1100 * gpus, inh=500 * gpus, delay=delays, round_delays=True), gpus, 1)
+    assert sim.engine._parts[0].shape.structure.hold == round(10 * delay) - (1 if delay < 0.4 else 2)
+    one.compare(sim, [1, 3, 30, 5], Wanted(("e", "i"), ("e",), ("i",)))
+
+
 def test_messages(monkeypatch):
     """A spare block of each GPU is part of the launch."""
-    monkeypatch.setattr(shape, "_MESSAGE", 2)
-    monkeypatch.setattr(shape, "_MESSAGES", True, raising=False)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2)
+    monkeypatch.setattr(exchange, "_MESSAGES", True, raising=False)
     sim = built(later(one_gpu.bursting(700), 2), 2, 3, shared_bytes=one_gpu.SMALL)
     assert sim.engine._parts[0].shape.structure.message == 2
     one.compare(sim, [20, 7], Wanted(("a",), ("a",), ("a",)))
@@ -155,6 +167,70 @@ def test_states_are_divided_among_gpus():
             half = plan.population("a").size // 2
             assert {shard.data.shape for shard in after.neurons["a"]["v"].addressable_shards} == {(half,)}
             assert {shard.data.shape for shard in out["a.spikes"].addressable_shards} == {(20, half)}
+
+
+def test_inputs_and_parameters_may_be_divided(monkeypatch):
+    """By neurons or by steps, on the mesh of the GPUs in a program, and on any outside."""
+    network = with_delays()
+    plan = build_plan(network, seed=1)
+    sim, whole = built(plan), network.build(seed=1, backend="numba")
+    size, devices = plan.population("cells").size, np.array(jax.devices()[:2])
+    random = np.random.default_rng(0)
+    given = random.uniform(100, 400, size).astype(np.float32), random.normal(0, 1, (40, size)).astype(np.float32)
+
+    def run(sim, current, pushed):
+        return be.simulate(
+            sim, sim.state, {"cells": {"current": current}}, 40, {"cells.syn": pushed}, ["cells.counts", "cells.spikes"]
+        )[1]
+
+    expected = run(whole, *given)
+    assert expected["cells.counts"].sum() > 50
+    for act, axis, order in (
+        (jax.jit(lambda *given: run(sim, *given)), "gpus", 1),
+        (lambda *given: run(sim, *given), "x", -1),
+    ):
+        mesh = Mesh(devices[::order], (axis,))
+        for specs in (("x", (None, "x")), ((), ("x",)), ("x", ())):
+            named = [PartitionSpec(*(axis if one == "x" else one for one in spec)) for spec in specs]
+            there = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(given, named, strict=True)]
+            found = act(*there)
+            equal(found, expected)
+            assert {shard.data.shape for shard in found["cells.spikes"].addressable_shards} == {(40, size // 2)}
+
+
+def test_arrays_whose_mesh_is_part_of_their_type():
+    """As `jax.make_mesh` makes them: in a program, an error says what to do; outside, they are taken as they come."""
+    sim = built(small_plans.plan())
+    state = sim.state
+    for mesh in (
+        Mesh(np.array(jax.devices()[:2]), ("gpus",), axis_types=(AxisType.Explicit,)),
+        Mesh(np.array(jax.devices()[:2]), ("x",), axis_types=(AxisType.Explicit,)),
+    ):
+        decay = jax.device_put(np.float32(0.9), NamedSharding(mesh, PartitionSpec()))
+        words = (
+            r"simulate: an array is on a mesh whose axes \(.*\) are explicit, and a network on several GPUs needs "
+            r"automatic ones; make it with jax\.make_mesh\(\.\.\., axis_types=\(jax\.sharding\.AxisType\.Auto,\)\)"
+        )
+        run = jax.jit(lambda decay: be.simulate(sim, state, {"a": {"decay": decay}}, 5)[0])
+        with pytest.raises(NetworkError, match=words):
+            run(decay)
+        equal(copied(sim.plan, be.simulate(sim, state, {"a": {"decay": decay}}, 5)[0]), copied(sim.plan, run(0.9)))
+
+
+def test_a_network_within_a_mapped_function():
+    """Each device of the map would run the network on all GPUs."""
+    sim, state = built(small_plans.plan()), built(small_plans.plan()).state
+    mesh = Mesh(np.array(jax.devices()[:2]), ("x",))
+    mapped = jax.shard_map(
+        lambda decay: be.simulate(sim, state, {"a": {"decay": decay[0]}}, 5)[0].neurons["a"],
+        mesh=mesh,
+        in_specs=PartitionSpec("x"),
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )
+    words = r"simulate: a network on several GPUs runs on all of them, and not within jax\.shard_map \(of axes x\)"
+    with pytest.raises(NetworkError, match=words):
+        jax.jit(mapped)(np.array([0.9, 0.8], np.float32))
 
 
 def test_elements_of_vmap_run_one_after_another():
@@ -302,6 +378,39 @@ def test_programs_and_runs_in_threads():
     for state in found.values():
         equal(state, theirs.state)
     assert len(found) == 3
+
+
+def test_a_program_waits_for_its_turn():
+    """While another network has its kernels on one of the GPUs."""
+    sim, done = built(small_plans.plan()), threading.Event()
+    run = jax.jit(lambda state: be.simulate(sim, state, {}, 15)[0])
+    first = jax.block_until_ready(run(sim.state))
+
+    def again():
+        jax.block_until_ready(run(first))
+        done.set()
+
+    thread = threading.Thread(target=again)
+    with launching.in_turn(sim.engine.devices[1:]):
+        thread.start()
+        assert not done.wait(1)
+        assert len(launching._turns) == 2
+    thread.join()
+    assert done.is_set()
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_calls_from_one_state_do_not_see_packets_of_each_other(steps):
+    """Their steps have the same numbers, and so have their packets."""
+    sim = built(small_plans.plan(2))
+    run = jax.jit(lambda threshold: be.simulate(sim, sim.state, {"a": {"threshold": threshold}}, steps, record=ALL))
+    spikes = []
+    for threshold in (-100.0, 100.0, -100.0):
+        theirs = one.interpreted(sim.plan, {"a": {"threshold": np.float32(threshold)}})
+        found = run(np.float32(threshold))
+        one.check(sim.plan, theirs, steps, ALL, {}, *found)
+        spikes.append(int(found[1]["a.spikes"].sum()))
+    assert spikes[0] == spikes[2] > spikes[1] == 0
 
 
 def test_what_is_not_possible_is_said():

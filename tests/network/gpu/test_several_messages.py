@@ -16,10 +16,10 @@ from test_several_gpus import later, with_delays
 
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition, shape
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.several import part
+from brainevent.network.gpu.several import exchange, part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT, SLOTS
 from brainevent.network.gpu.text import step_text
@@ -34,14 +34,14 @@ SMALL = one_gpu.SMALL
 @pytest.fixture(autouse=True)
 def _short_messages(monkeypatch):
     """Few blocks gain from messages of few units: of two, six rows."""
-    monkeypatch.setattr(shape, "_MESSAGE", 2)
-    monkeypatch.setattr(shape, "_MESSAGES", True)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2)
+    monkeypatch.setattr(exchange, "_MESSAGES", True)
 
 
 def told(plan, gpus=2, blocks=3, **more):
     """Return an engine whose GPUs send messages."""
     engine = several_of(plan, gpus, blocks, **more)
-    assert engine._parts[0].shape.structure.message == shape._MESSAGE
+    assert engine._parts[0].shape.structure.message == exchange._MESSAGE
     return engine
 
 
@@ -79,7 +79,7 @@ def test_every_layout_of_rows(edges, weight, shared_bytes, layout):
 @pytest.mark.parametrize(("most", "edges", "units"), [(32, 400_000, 1), (50, 10_000, 2), (50, 400_000, 1)])
 def test_any_number_of_spikes(monkeypatch, most, edges, units):
     """In a unit of a packet, in several, and in a list; in a message, and in a list of the rows of a GPU."""
-    monkeypatch.setattr(shape, "_MESSAGE", units)
+    monkeypatch.setattr(exchange, "_MESSAGE", units)
     engine = told(later(one_gpu.one_after_another(most, 6, edges), 2), shared_bytes=SMALL)
     assert engine._parts[0].shape.structure.units == (1 if most == 32 else 4)
     compare(engine, [most + 12], Wanted(("a",)))
@@ -150,7 +150,7 @@ def test_which_networks_send_messages(monkeypatch):
     late = later(one_gpu.dense(20_000), 2)
     assert message(late, 3) == 2
     with monkeypatch.context() as patch:
-        patch.setattr(shape, "_MESSAGES", False)
+        patch.setattr(exchange, "_MESSAGES", False)
         assert message(late, 3) == 0  # rows lie at one place on both GPUs
     assert message(late, 2) == 0  # of two blocks, two units
     assert message(late, 8) == 0  # of eight multiprocessors
@@ -167,8 +167,8 @@ def test_a_multiprocessor_is_spare():
     engine = told(plan)
     part_of = engine._parts[0].partition
     whole = dataclasses.replace(part_of, blocks=4 * 128, own=128)
-    assert shape.exchange_structure(whole, plan, 132)["message"] == 2
-    assert shape.exchange_structure(whole, plan, 128)["message"] == 0
+    assert exchange.exchange_structure(whole, plan, 132)["message"] == 2
+    assert exchange.exchange_structure(whole, plan, 128)["message"] == 0
 
 
 def test_the_report_says_so():

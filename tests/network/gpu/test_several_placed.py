@@ -15,10 +15,10 @@ from several_on_cpu import PretendPeer, several_of
 import brainevent as be
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition, shape
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
-from brainevent.network.gpu.several import part
+from brainevent.network.gpu.several import exchange, part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.several.placement import placement_for
 from brainevent.network.gpu.structs import COMPACT, PADDED, SHORT, SLOTS
@@ -35,7 +35,7 @@ def _short_rows(monkeypatch):
     """Small networks are placed, though rows of their neurons are short, and send messages, however these lie."""
     monkeypatch.setattr(part, "_LONG_ROW", 0)
     monkeypatch.setattr(part, "_BETWEEN", 1)
-    monkeypatch.setattr(shape, "_MESSAGES", True)
+    monkeypatch.setattr(exchange, "_MESSAGES", True)
 
 
 def areas(
@@ -138,8 +138,8 @@ def test_populations_of_other_sizes(gpus):
 def test_messages_between_parts(monkeypatch, inputs, late, shared_bytes, layout):
     """Spikes of which a message has no room, in launches of any length: each GPU has padded rows of its own."""
     monkeypatch.setattr("brainevent.network.gpu.run._NANOSECONDS", 1)
-    monkeypatch.setattr(shape, "_MESSAGE", 1)
-    monkeypatch.setattr("brainevent.network.gpu.rows._MOST_AMONG", 0.5 if layout == COMPACT else 4)
+    monkeypatch.setattr(exchange, "_MESSAGE", 1)
+    monkeypatch.setattr("brainevent.network.gpu.several.rows._MOST_PADDING", 0.5 if layout == COMPACT else 4)
     spread = 0 if layout == SLOTS else 0.2  # slots have no weights of a word of their own
     network = areas(late, inputs=inputs, sizes=(90, 110, 100, 80), current=(100, 800), spread=spread)
     engine = placed(drawn(network), 2, 3, shared_bytes=shared_bytes)
@@ -161,7 +161,7 @@ def test_delays_of_two_steps_within_parts(monkeypatch):
 
 
 def test_parts_without_synapses_between_them(monkeypatch):
-    monkeypatch.setattr(shape, "_MESSAGE", 2)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2)
     network = areas()
     network = be.Network(network.populations, [one for one in network.projections if "within" in one.name], dt=0.1)
     engine = placed(drawn(network), 2, 3, shared_bytes=SMALL)
@@ -200,7 +200,7 @@ def test_a_list_of_spikes_that_becomes_full():
 def test_a_run_that_is_stopped_goes_on_elsewhere(monkeypatch, messages):
     """All GPUs end after the same step, though they hear of it at other times."""
     monkeypatch.setattr("brainevent.network.gpu.run._RECORDED", 1)
-    monkeypatch.setattr(shape, "_MESSAGE", 2 if messages else 99)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2 if messages else 99)
     network = areas()
     plan, wanted, looks = drawn(network), spikes_of(network), iter([False, True])
     ours, theirs = placed(plan, 2, 3, shared_bytes=SMALL), NumbaEngine(build_plan(network, seed=3))
@@ -268,8 +268,8 @@ def test_which_networks_are_placed(make, gpus, is_placed):
 def test_networks_with_short_rows_are_not_placed(monkeypatch):
     """A block has few synapses of each neuron: more blocks deliver them side by side. Nor do they send messages."""
     monkeypatch.setattr(part, "_LONG_ROW", 6)
-    monkeypatch.setattr(shape, "_MESSAGES", False)
-    monkeypatch.setattr(shape, "_MESSAGE", 1)
+    monkeypatch.setattr(exchange, "_MESSAGES", False)
+    monkeypatch.setattr(exchange, "_MESSAGE", 1)
     for inputs, is_placed in ((8, False), (30, True)):
         one = several_of(drawn(areas(inputs=inputs)), 2, 2, shared_bytes=SMALL)._parts[0]
         assert (one.partition.placement is not None) == is_placed
@@ -343,7 +343,7 @@ def test_the_report_says_what_is_where():
 @pytest.mark.parametrize("messages", [False, True])
 @pytest.mark.parametrize("fault", ["never", "ended", "late"])
 def test_a_gpu_that_is_missing_or_late(monkeypatch, fault, messages):
-    monkeypatch.setattr(shape, "_MESSAGE", 2 if messages else 99)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2 if messages else 99)
     network, devices = areas(), [PretendPeer(k) for k in range(2)]
     engine = SeveralEngine(drawn(network), devices=devices, blocks=3, shared_bytes=SMALL)
     assert engine._parts[0].partition.placement is not None
@@ -361,7 +361,7 @@ def test_a_gpu_that_is_missing_or_late(monkeypatch, fault, messages):
 
 @pytest.mark.parametrize("messages", [False, True])
 def test_the_text_compiles_for_gpus(monkeypatch, messages):
-    monkeypatch.setattr(shape, "_MESSAGE", 2 if messages else 99)
+    monkeypatch.setattr(exchange, "_MESSAGE", 2 if messages else 99)
     engine = placed(drawn(areas(inputs=20)), 2, 3, shared_bytes=SMALL)._parts[0]
     assert engine.shape.structure.apart == messages
     ptx = ptx_of(step_text(engine.kinds, engine.shape.structure), "--std=c++17", capability=75)

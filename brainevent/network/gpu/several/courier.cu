@@ -101,12 +101,12 @@ BE void hear_flags(const Net& net, Desk& desk, u32 lane, u32 t, u64 tag) {
     if (head & 255) or_in_block(&desk.stop, head & 255);
 }
 
-BE void clear(Desk& desk, u32 tid);
+BE void clear(Desk& desk, u32 tid, u32 first);
 
 BE void run_courier(const Net& net, Desk& desk, u32 first, u32 steps) {
     u64 tag = first % 0xFFFEu + 1;
     THREADS_DO
-        clear(desk, tid);
+        clear(desk, tid, first);
     THREADS_MEET
     NOT_UNROLLED
     for (u32 turn = 0; turn < steps; ++turn) {

@@ -8,9 +8,9 @@ from typing import Any
 
 import jax
 
-from ....errors import NetworkError
+from ....errors import KernelLoadError, NetworkError
 from ...description.checks import is_integer
-from ..device import CudaDevice, cuda_device, local_device, number_of_gpus
+from ..device import CudaDevice, cuda_device, gpu_name, local_device, number_of_gpus
 
 __all__ = ["MOST_GPUS", "chosen_devices", "devices_of_process"]
 
@@ -35,11 +35,8 @@ def chosen_devices(devices: Any) -> list[CudaDevice]:
     _check_alike(found)
     for one in found:
         for other in found:
-            if one is not other and not one.opened(other):
-                raise NetworkError(
-                    f"build: {_said(one)} cannot use the memory of {_said(other)}, so one network cannot run on both; "
-                    "pass devices= with GPUs that can (nvidia-smi topo -p2p r lists them)"
-                )
+            if one is not other:
+                _open(one, other)
     return found
 
 
@@ -114,13 +111,23 @@ def _check_alike(devices: list[CudaDevice]) -> None:
         ):
             if getattr(first, what) != getattr(other, what):
                 raise NetworkError(
-                    f"build: {_said(first)} and {_said(other)} differ in {named}, {getattr(first, what)} and "
+                    f"build: {gpu_name(first)} and {gpu_name(other)} differ in {named}, {getattr(first, what)} and "
                     f"{getattr(other, what)}; pass devices= with GPUs of one kind"
                 )
 
 
-def _said(device: CudaDevice) -> str:
-    return f"GPU {device.number} ({device.name})"
+def _open(one: CudaDevice, other: CudaDevice) -> None:
+    """Let a GPU use the memory of another one, or raise."""
+    why = ""
+    try:
+        if one.opened(other):
+            return
+    except KernelLoadError as error:
+        why = f": {error}"
+    raise NetworkError(
+        f"build: {gpu_name(one)} cannot use the memory of {gpu_name(other)}, so one network cannot run on both; pass "
+        f"devices= with GPUs that can (nvidia-smi topo -p2p r lists them){why}"
+    )
 
 
 def _counted(number: int) -> str:

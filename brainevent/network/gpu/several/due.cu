@@ -12,7 +12,8 @@
 
 constexpr u32 DUE = PILE_ROOM / 2;           // rows of a list
 constexpr u32 QUADS = 10, LEAST = 12;        // bits of an entry; where ~ of the least delay begins in a start
-constexpr u32 SINCE = 11, SPARE = 3, MOST_READ = 24;  // its bits; quads that are read besides those expected; at most
+constexpr u32 SINCE = 11, SPARE = 5, MOST_READ = 24;  // its bits; quads that are read besides those expected; at most
+constexpr u32 TAKEN = 5;                              // entries that a warp takes at a time
 static_assert(NEAR > 2, "what is listed is not due in the next step");
 
 struct DueRow {
@@ -34,14 +35,9 @@ BE u32 steps_between(const Ring& ring, u32 since, u32 now) { return now < since 
 // Add to the sums in memory what of a row arrives after a step, given how many steps that is behind the spike.
 BE void add_row_far(const Net& net, const Ring& ring, const DueRow& row, u32 late) {
     NOT_UNROLLED
-    for (u32 k = 0; k < row.quads; ++k) {
-        const uint4 four = fetch(net.synapses + row.at + k);
-        const u32 words[4] = {four.x, four.y, four.z, four.w};
-        UNROLLED
-        for (u32 j = 0; j < 4; ++j) {
-            const u32 delay = words[j] >> ring.delay_shift;
-            if (words[j] && delay > late) add_far(ring.near, ring_step(row.since + delay, ring.slots), cell_in(ring, words[j]), weight_in(ring, words[j]));
-        }
+    for (u32 k = 0; k < row.quads * 4; ++k) {  // it is rare, and one at a time is less text
+        const u32 word = fetch_word((const u32*)(net.synapses + row.at) + k), delay = word >> ring.delay_shift;
+        if (word && delay > late) add_far(ring.near, ring_step(row.since + delay, ring.slots), cell_in(ring, word), weight_in(ring, word));
     }
 }
 
@@ -75,43 +71,29 @@ BE uint4 quad_of(const Net& net, const DueRow& row, u32 k) {
     return k < row.quads ? fetch(net.synapses + row.at + k) : uint4{0, 0, 0, 0};
 }
 
-// Of parts of a warp that have read some quads of a row each: list the row from the first quad that is not done; say in
-// which lanes all are, so that there may be more to read.
-template <u32 PART> BE void list_rest(const Net& net, const Ring& ring, OfLane<DueRow>& rows, OfLane<u32>& later, u32 first) {
-    OfLane<u32> has;
-    LANES_DO
-        has[lane] = later[lane] != 0;
-    LANES_END
-    const u32 lanes = lanes_with(has);
-    LANES_DO
-        const u32 own = lanes >> (lane / PART * PART) & (PART < 32 ? (1u << (PART & 31)) - 1 : ~0u);
-        const u32 k = first + lane % PART;
-        DueRow& row = rows[lane];
-        if (later[lane] && lowest_bit(own) == lane % PART) list_row(net, ring, {row.at + k, row.quads - k, row.since, row.read + k + SPARE}, later[lane]);
-        if (own) row.quads = 0;
-    LANES_END
-}
-
-// Deliver what is read of the rows of some parts of a warp, `FIRST` quads of each, and read on where all of that was near.
-template <u32 PART> BE void deliver_read(const Net& net, const Ring& ring, OfLane<DueRow>& rows, OfLane<uint4>& y) {
-    OfLane<u32> later, more;
-    u32 first = 0;
+// Deliver what was read of one row, a quad a lane, and read on if all of that arrives soon; list the row from the first quad
+// that is not done.
+BE void deliver_read(const Net& net, const Ring& ring, const DueRow& row, OfLane<uint4>& y) {
+    OfLane<u32> later, has;
+    const u32 late = steps_between(ring, row.since, ring.now);
+    u32 first = 0, lanes = 0;
     NOT_UNROLLED
     while (true) {
         LANES_DO
-            const DueRow& row = rows[lane];
-            later[lane] = first + lane % PART < row.quads ? add_due(ring, y[lane], steps_between(ring, row.since, ring.now)) : 0;
+            later[lane] = first + lane < row.quads ? add_due(ring, y[lane], late) : 0;
+            has[lane] = later[lane] != 0;
         LANES_END
-        list_rest<PART>(net, ring, rows, later, first);
-        first += PART;
+        lanes = lanes_with(has);
+        if (lanes || first + 32 >= row.quads) break;
+        first += 32;
         LANES_DO
-            more[lane] = first < rows[lane].quads;
-        LANES_END
-        if (!highest(more)) return;
-        LANES_DO
-            y[lane] = quad_of(net, rows[lane], first + lane % PART);
+            y[lane] = quad_of(net, row, first + lane);
         LANES_END
     }
+    LANES_DO
+        const u32 k = first + lane;
+        if (lanes && lowest_bit(lanes) == lane) list_row(net, ring, {row.at + k, row.quads - k, row.since, row.read + k + SPARE}, later[lane]);
+    LANES_END
 }
 
 // A quad of a row that is due: quad k of those that are read of it at once.
@@ -123,79 +105,79 @@ struct DueQuad {
 
 BE u32 read_at_once(const DueRow& row) { return row.quads < row.read ? row.quads : row.read; }
 
-// Deliver what is due in this step, by all warps. Each has a share of the entries, one a lane; then lanes have quads of
-// their rows side by side.
-BE void deliver_due(const Net& net, const Ring& ring, u32 warp) {
-    constexpr u32 WARPS = THREADS / 32;
-    const u32 all = ring.near.counts[ring.now], n = all < DUE ? all : DUE;
-    const u64* const list = (const u64*)(ring.near.list + ring.now * PILE_ROOM);
-    OfLane<u64> entries;
+// Deliver rows that are due, one a lane: lanes have quads of these rows side by side.
+BE void deliver_entries(const Net& net, const Ring& ring, OfLane<u64>& entries) {
     OfLane<u32> sizes, ends, has, more, at, left;
-    OfLane<DueQuad> one, other;
-    OfLane<DueRow> rest;
+    OfLane<DueQuad> now, next;
     OfLane<uint4> y;
+    LANES_DO
+        sizes[lane] = read_at_once(row_of_entry(entries[lane]));
+    LANES_END
+    const u32 quads = sums_up_to(sizes, ends);
+    u32 before = 0;  // whether the last lane had a synapse that arrives later
     NOT_UNROLLED
-    for (u32 begin = 0; begin < n; begin += 32 * WARPS) {
-        const u32 some = n - begin < 32 * WARPS ? n - begin : 32 * WARPS, share = (some + WARPS - 1) / WARPS;
-        const u32 from = warp * share, end = from + share < some ? from + share : some;
-        if (from >= end) continue;
+    for (u32 first = 0; first < quads + 32; first += 32) {  // some are asked for before those before are delivered
         LANES_DO
-            entries[lane] = from + lane < end ? get_long(list + begin + from + lane) : 0;
-            sizes[lane] = read_at_once(row_of_entry(entries[lane]));
+            now[lane] = next[lane];
         LANES_END
-        const u32 quads = sums_up_to(sizes, ends);
-        auto ask = [&](u32 first, OfLane<DueQuad>& into) {
+        if (first < quads) {
             LANES_DO
                 u32 which = 0;  // how many rows end before this quad
                 UNROLLED
                 for (u32 step = 16; step; step /= 2) which += of_lane(ends, which + step - 1) <= first + lane ? step : 0;
                 const DueRow row = row_of_entry(of_lane(entries, which));
-                const u32 behind = of_lane(ends, which), k = first + lane - (behind - read_at_once(row));
+                const u32 k = first + lane - (of_lane(ends, which) - read_at_once(row));
                 const bool is_there = first + lane < quads;
-                into[lane] = {row, k, is_there ? fetch(net.synapses + row.at + k) : uint4{0, 0, 0, 0}};
+                next[lane] = {row, k, is_there ? fetch(net.synapses + row.at + k) : uint4{0, 0, 0, 0}};
             LANES_END
-        };
-        u32 before = 0;  // whether the last lane had a synapse that arrives later
-        auto give = [&](OfLane<DueQuad>& of) {
-            LANES_DO
-                const DueQuad& own = of[lane];
-                at[lane] = add_due(ring, own.words, steps_between(ring, own.row.since, ring.now));
-                has[lane] = at[lane] != 0;
-            LANES_END
-            const u32 lanes = lanes_with(has);
-            LANES_DO
-                const DueQuad& own = of[lane];
-                const u32 k = own.k;
-                const bool follows = k && (lane ? lanes >> (lane - 1) & 1 : before);
-                if (has[lane] && !follows) list_row(net, ring, {own.row.at + k, own.row.quads - k, own.row.since, k + SPARE}, at[lane]);
-                more[lane] = !has[lane] && own.words.x && k + 1 == own.row.read && k + 1 < own.row.quads;
-            LANES_END
-            before = lanes >> 31;
-            NOT_UNROLLED
-            for (u32 going = lanes_with(more); going; going &= going - 1) {  // all that was read of these is near
-                LANES_DO
-                    const DueRow& row = of[lane].row;
-                    at[lane] = row.at + row.read;
-                    left[lane] = row.quads - row.read;
-                    sizes[lane] = row.since << 16 | row.read;
-                LANES_END
-                const u32 which = lowest_bit(going), next = of_lane(at, which), number = of_lane(left, which), both = of_lane(sizes, which);
-                LANES_DO
-                    rest[lane] = {next, number, both >> 16, both & 0xFFFF};
-                    y[lane] = quad_of(net, rest[lane], lane);
-                LANES_END
-                deliver_read<32>(net, ring, rest, y);
-            }
-        };
-        ask(0, one);
-        NOT_UNROLLED
-        for (u32 k = 0; k < quads; k += 64) {
-            if (k + 32 < quads) ask(k + 32, other);
-            give(one);
-            if (k + 32 >= quads) break;
-            if (k + 64 < quads) ask(k + 64, one);
-            give(other);
         }
+        if (first == 0) continue;
+        LANES_DO
+            const DueQuad& own = now[lane];
+            at[lane] = add_due(ring, own.words, steps_between(ring, own.row.since, ring.now));
+            has[lane] = at[lane] != 0;
+        LANES_END
+        const u32 lanes = lanes_with(has);
+        LANES_DO
+            const DueQuad& own = now[lane];
+            const u32 k = own.k;
+            const bool follows = k && (lane ? lanes >> (lane - 1) & 1 : before);
+            if (has[lane] && !follows) list_row(net, ring, {own.row.at + k, own.row.quads - k, own.row.since, k + SPARE}, at[lane]);
+            more[lane] = !has[lane] && own.words.x && k + 1 == own.row.read && k + 1 < own.row.quads;
+            at[lane] = own.row.at + own.row.read;
+            left[lane] = own.row.quads - own.row.read;
+            sizes[lane] = own.row.since << 16 | own.row.read;
+        LANES_END
+        before = lanes >> 31;
+        NOT_UNROLLED
+        for (u32 going = lanes_with(more); going; going &= going - 1) {  // all that was read of these arrives soon
+            const u32 which = lowest_bit(going), both = of_lane(sizes, which);
+            const DueRow rest = {of_lane(at, which), of_lane(left, which), both >> 16, both & 0xFFFF};
+            LANES_DO
+                y[lane] = quad_of(net, rest, lane);
+            LANES_END
+            deliver_read(net, ring, rest, y);
+        }
+    }
+}
+
+// Deliver what is due in this step. Each warp takes a few entries at a time, so that none has more to do than others.
+BE void deliver_due(const Net& net, Desk& desk, const Ring& ring, u32 t) {
+    const u32 all = ring.near.counts[ring.now], n = all < DUE ? all : DUE;
+    const u64* const list = (const u64*)(ring.near.list + ring.now * PILE_ROOM);
+    OfLane<u64> entries;
+    OfLane<u32> begins;
+    NOT_UNROLLED
+    while (true) {
+        LANES_DO
+            begins[lane] = lane == 0 ? add_in_block(desk.taken + (t & 1), TAKEN) : 0;
+        LANES_END
+        const u32 begin = of_lane(begins, 0);
+        if (begin >= n) return;
+        LANES_DO
+            entries[lane] = lane < TAKEN && begin + lane < n ? get_long(list + begin + lane) : 0;
+        LANES_END
+        deliver_entries(net, ring, entries);
     }
 }
 
@@ -235,55 +217,69 @@ BE void add_unqueued(const Net& net, const Ring& ring, u32 block, u32 number) {
     add_row_far(net, ring, row_in(net, ring, block, start_of_rows(net, block, number)), 0);
 }
 
-// Deliver the rows of spikes that are queued, of which most are listed for later. `past` is the ring when they were sent. A
-// warp delivers those of which synapses arrive soon, if this step `lives`: they often follow each other in the queue, so
-// what does is shared out over warps.
-BE void deliver_queued(const Net& net, const Desk& desk, const Ring& ring, const Ring& past, u32 block, u32 warp, u32 t, bool lives) {
-    OfLane<u32> has, waits, at, quads;
-    OfLane<u64> starts;
-    OfLane<DueRow> rows, next;
+// Deliver the rows of some spikes, one a lane: most are listed for later. A warp delivers those of which synapses arrive soon,
+// if this step `lives`. `past` is the ring when the spikes were sent.
+BE void deliver_starts(const Net& net, const Ring& ring, const Ring& past, u32 block, OfLane<u64>& starts, bool lives) {
+    OfLane<u32> has, at, quads;
     OfLane<uint4> y, z;
+    LANES_DO
+        const DueRow row = row_in(net, past, block, starts[lane]);
+        const u32 delay = least_delay(starts[lane]);
+        at[lane] = row.at;
+        quads[lane] = row.quads;
+        has[lane] = row.quads && lives && delay < NEAR + LAG;
+        if (row.quads && !has[lane]) list_row(net, past, row, delay);
+    LANES_END
+    DueRow row = {0, 0, past.now, 0};
+    u32 lanes = lanes_with(has);
+    NOT_UNROLLED
+    for (bool asked = false; asked || lanes; lanes &= lanes - 1) {  // a row is asked for before the one before is delivered
+        const DueRow before = row;
+        const bool was_asked = asked;
+        asked = lanes != 0;
+        LANES_DO
+            y[lane] = z[lane];
+        LANES_END
+        if (asked) {
+            const u32 which = lowest_bit(lanes);
+            row.at = of_lane(at, which);
+            row.quads = of_lane(quads, which);
+            LANES_DO
+                z[lane] = quad_of(net, row, lane);
+            LANES_END
+        }
+        if (was_asked) deliver_read(net, ring, before, y);
+    }
+}
+
+// Deliver the rows of spikes as they are queued. Those of one area follow each other in the queue, and have more to deliver:
+// so they are shared out over warps.
+BE void deliver_queued(const Net& net, const Desk& desk, const Ring& ring, const Ring& past, u32 block, u32 warp, u32 t, bool lives) {
+    OfLane<u32> has, waits;
+    OfLane<u64> starts;
     u32 number;
     NOT_UNROLLED
     for (u32 first = 0; first < QUEUE; first += DELIVERERS * 32) {
+        bool any = false;
+        LANES_DO
+            waits[lane] = 1;
+        LANES_END
+        NOT_UNROLLED
         while (true) {
             LANES_DO
                 const u32 q = first + lane * DELIVERERS + (warp + lane) % DELIVERERS;  // lanes look into different banks
-                has[lane] = is_queued(desk, q, t, number);
-                starts[lane] = number;
-                waits[lane] = !has[lane] && q < QUEUE && !(desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]);
+                has[lane] = waits[lane] && is_queued(desk, q, t, number);
+                starts[lane] = has[lane] ? start_of_rows(net, block, number) : 0;
+                waits[lane] = waits[lane] && !has[lane] && q < QUEUE && !(desk.heard[t & 1] == LISTENERS && q >= desk.queued[t & 1]);
             LANES_END
             LANES_MEET;
-            if (!highest(waits)) break;
-            rest();
+            if (highest(has)) {
+                any = true;
+                deliver_starts(net, ring, past, block, starts, lives);
+            } else if (highest(waits)) rest();
+            else break;
         }
-        if (!highest(has)) return;
-        LANES_DO
-            starts[lane] = has[lane] ? start_of_rows(net, block, (u32)starts[lane]) : 0;
-        LANES_END
-        LANES_DO
-            const DueRow row = row_in(net, past, block, starts[lane]);
-            const u32 delay = least_delay(starts[lane]);
-            at[lane] = row.at;
-            quads[lane] = row.quads;
-            has[lane] = row.quads && lives && delay < NEAR + LAG;
-            if (row.quads && !has[lane]) list_row(net, past, row, delay);
-        LANES_END
-        NOT_UNROLLED
-        for (u32 lanes = lanes_with(has); lanes; lanes &= lanes - 1) {  // two are on their way at once, if there are two
-            const u32 which = lowest_bit(lanes), begin = of_lane(at, which), size = of_lane(quads, which);
-            lanes &= lanes - 1;
-            const u32 other = lanes ? lowest_bit(lanes) : which, begins = of_lane(at, other), sizes = of_lane(quads, other);
-            LANES_DO
-                rows[lane] = {begin, size, past.now, 0};
-                next[lane] = {begins, lanes ? sizes : 0, past.now, 0};
-                y[lane] = quad_of(net, rows[lane], lane);
-                z[lane] = quad_of(net, next[lane], lane);
-            LANES_END
-            deliver_read<32>(net, ring, rows, y);
-            if (!lanes) break;
-            deliver_read<32>(net, ring, next, z);
-        }
+        if (!any) return;
     }
 }
 

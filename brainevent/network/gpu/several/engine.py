@@ -21,7 +21,7 @@ from ...run.merging import merged
 from ...run.recorded import Recorded, Wanted
 from ...state import NetworkState, begun_state, copied
 from ..arrays import NeuronPlaces, has_pending
-from ..device import Device
+from ..device import Device, gpu_name
 from ..plastic import Plastic
 from ..plastic_state import faults_of, read_plastic, synapses_of_build
 from ..run import Run
@@ -69,7 +69,7 @@ class SeveralEngine:
         clocks: bool = False,
     ):
         self.plan, self.devices, self._lock = plan, tuple(devices), threading.Lock()
-        self._names = [f"GPU {device.number} ({device.name})" for device in devices]
+        self._names = [*map(gpu_name, devices)]
         options = {"blocks": blocks, "shared_bytes": shared_bytes, "clocks": clocks}
         count = len(devices)
         placement = placement_for(plan, count)
@@ -174,6 +174,8 @@ class SeveralEngine:
                 f"one GPU runs a network of {entries} synapses at least as fast, if they fit there: a step waits for "
                 "the spikes of other GPUs; leave out devices="
             )
+        if self._torn:
+            lines.append(_INVALID.removeprefix("; "))
         return "\n".join(lines)
 
     def load(self, state: NetworkState) -> None:

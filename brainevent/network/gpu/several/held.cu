@@ -103,18 +103,9 @@ BE void number_next(const Net& net, Desk& desk, OfThread<Ahead>& ahead, u32 bloc
     }
 }
 
-// The packet of a step was sent, for the warp that tells its spikes.
-BE void note_sent(Desk& desk, u32 t) {
-    ONE_LANE_DO
-        fence_in_block();
-        desk.sent = t + 1;
-    LANES_END
-}
-
-// Tell namesakes the spikes of the step before, record them, and forget them.
+// Tell namesakes the spikes of the step before, when its packet was sent; record them, and forget them.
 BE void tell_later(const Net& net, Desk& desk, u32 block, u32 t, u32 turn, u64 tag) {
-    while (desk.sent != t + 1) rest();
-    fence_in_block();
+    SENT_WAIT;
     const u32 own = desk.mine[t & 1][0];
     tell_namesakes(net, desk, block, t, tag, own);
     record_sent(net, desk, own & COUNT, block, t, turn, true);

@@ -16,6 +16,8 @@ from ..device import LAUNCHING, Device
 
 __all__ = ["Launching", "OnGpu", "in_turn"]
 
+# Seconds after the first kernel ended: all others have ended by then, since each of their waits has a limit.
+STUCK = 30.0
 _SPINNING, _NAP = 0.005, 0.00005  # seconds: how long to look without a pause whether launches have ended; then a pause
 _IN_NEW = "; after some errors a process cannot use a GPU any more: then do so in a new one"
 _changed = threading.Condition()
@@ -109,8 +111,8 @@ class Launching:
                 started.append(part)
 
     def await_all(self, parts: Sequence[OnGpu]) -> None:
-        """Wait until all launches have ended; if one fails, end the others, and raise."""
-        begun, waiting = time.monotonic(), list(parts)
+        """Wait until all launches have ended; if one fails, end the others, and raise; also if one does not end."""
+        begun, waiting, first = time.monotonic(), list(parts), 0.0
         while waiting:
             for part in list(waiting):
                 try:
@@ -120,6 +122,12 @@ class Launching:
                     waiting.remove(part)
                     self.fail(waiting, part, error, _IN_NEW)
                 waiting.remove(part)
+                first = first or time.monotonic()
+            if waiting and first and time.monotonic() - first > STUCK:
+                raise NetworkError(
+                    f"{self._where}: the kernel on {self._names[waiting[0].number]} still runs, {STUCK:g} s after "
+                    f"those on other GPUs{self._after}; a process cannot stop a kernel: then do so in a new one"
+                )
             if waiting:
                 time.sleep(0 if time.monotonic() - begun < _SPINNING else _NAP)
 

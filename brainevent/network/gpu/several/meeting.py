@@ -7,9 +7,15 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["Meeting", "together"]
+__all__ = ["Gather", "Meeting", "alone", "together"]
 
 T = TypeVar("T")
+Gather = Callable[[Any], list[Any]]  # from the value of this GPU to those of all
+
+
+def alone(value: Any) -> list[Any]:
+    """Return the values of all GPUs, which are one."""
+    return [value]
 
 
 class Meeting:

@@ -20,14 +20,17 @@ from ..engine import CudaEngine
 from ..kinds import Kind
 from ..partition import MOST_THREADS, Partition, Placement, placed_partition, threads_for
 from ..plastic import Plastic
-from ..rows import LONG_ROW, DeviceRows, place_synapses
-from ..shape import MOST_BLOCKS, blocks_for, exchange_structure, pushed, room_of
+from ..rows import LONG_ROW, DeviceRows
+from ..shape import MOST_BLOCKS, blocks_for, pushed, room_of
+from ..sorter import place_synapses
 from ..spikes import SpikeRoom
 from ..structs import FULL, PARTED, PEER, SLOTS, filled
 from ..sums import wishes_of
+from .exchange import exchange_structure
 from .meeting import Meeting
 from .placement import grouped
 from .program import PartResident, next_sums
+from .rows import SorterAmongGpus
 
 __all__ = ["Part"]
 
@@ -135,7 +138,8 @@ class Part(CudaEngine):
         """Return the synapses of a plan that end in blocks of this GPU, in rows."""
         tells = exchange_structure(self.partition, plan, self.device.multiprocessors)["message"] > 0
         apart = tells and self.partition.placement is not None
-        rows = place_synapses(self.device, plan, self.partition, self._room.left, self._of_all, apart=apart)
+        sorting = functools.partial(SorterAmongGpus, apart=apart)
+        rows = place_synapses(self.device, plan, self.partition, self._room.left, self._of_all, sorting=sorting)
         self._bytes_of_all = sum(self._of_all(rows.nbytes))
         return rows
 

@@ -13,7 +13,7 @@ from ...hosts.areas import NEURON, Link, placed_areas
 from ...plan.drawing import Description
 from ...plan.plan import Plan
 from ..partition import Group, Partition, Placement
-from ..shape import MOST_LAG, delivers_at_once, lag_for, least_delay
+from .exchange import MOST_LAG, delivers_at_once, lag_for, least_delay
 
 __all__ = ["grouped", "placement_for", "said_of", "said_of_groups"]
 
@@ -112,6 +112,7 @@ def grouped(plan: Plan, placement: Placement, blocks: int) -> Placement | None:
     """Return the same with the neurons of each label on some of the blocks of their GPU; None if that does not suit.
 
     Most synapses are then within labels, and no block has much more work than others: blocks are in proportion to it.
+    All neurons of a label are on one GPU.
     """
     if (known := _ordered_labels(plan)) is None:
         return None
@@ -135,6 +136,8 @@ def grouped(plan: Plan, placement: Placement, blocks: int) -> Placement | None:
         own = [k for k in range(number) if any(low <= _first(labels[p], k) < high for p, (low, high) in ranges.items())]
         if not 1 <= len(own) <= blocks:
             return None
+        if not all(_holds(ranges, _between(labels, label, label + 1)) for label in own):
+            return None
         shares = _shared(work[own], blocks)
         if (work[own] / shares).max() > _UNEVEN * work[own].sum() / blocks:
             return None
@@ -152,6 +155,11 @@ def _first(own: Array, label: int) -> int:
     """Return the first neuron with a label; a number beyond all neurons if there is none."""
     found = int(np.searchsorted(own, label))
     return found if found < own.size and own[found] == label else own.size
+
+
+def _holds(ranges: Mapping[str, tuple[int, int]], others: Mapping[str, tuple[int, int]]) -> bool:
+    """Say whether all neurons of some ranges are in others."""
+    return all(low == high or ranges[name][0] <= low < high <= ranges[name][1] for name, (low, high) in others.items())
 
 
 def _shared(work: Array, blocks: int) -> Array:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
+from ....errors import NetworkError
 from ...calls.forward import checked_params, refuse_derivatives
 from ...run.recorded import Wanted
 from ...state import NetworkState
@@ -42,6 +43,7 @@ def simulated(
     drawn = {p.name: kind.drawn for p, kind in zip(resident.plan.populations, first.kinds, strict=True)}
     own = checked_params(resident.plan, drawn, params)
     begun = NetworkState(jnp.asarray(state.step, np.uint32), state.neurons, state.arriving, state.quanta)
+    _check_mesh((begun, own, given))
     arguments = jax.tree.map(resident.whole, refuse_derivatives("cuda", (begun, own, given)))
     key = steps, wanted.key
     if key not in resident.programs:
@@ -49,6 +51,25 @@ def simulated(
     run = _batched(resident.programs[key])
     results: Results = run(arguments, resident.rows)
     return results
+
+
+def _check_mesh(arguments: Arguments) -> None:
+    """Raise if a program is within a map over devices, or has arrays whose type says where they are."""
+    around = jax.sharding.get_abstract_mesh()
+    if around.manual_axes:
+        raise NetworkError(
+            "simulate: a network on several GPUs runs on all of them, and not within jax.shard_map (of axes "
+            f"{', '.join(map(str, around.manual_axes))}); call simulate outside of it"
+        )
+    meshes = [around]
+    meshes += [jax.typeof(x).sharding.mesh for x in jax.tree.leaves(arguments) if isinstance(x, jax.core.Tracer)]
+    for mesh in meshes:
+        if mesh.explicit_axes:
+            raise NetworkError(
+                f"simulate: an array is on a mesh whose axes ({', '.join(map(str, mesh.explicit_axes))}) are explicit, "
+                "and a network on several GPUs needs automatic ones; make it with jax.make_mesh(..., "
+                "axis_types=(jax.sharding.AxisType.Auto,))"
+            )
 
 
 def _batched(program: Any) -> Any:

@@ -52,6 +52,7 @@ BE void tell_namesakes(const Net& net, Desk& desk, u32 block, u32 t, u64 tag, u3
     if (HOLD) {
         LANES_DO
             u32* const list = list_in_memory(net, block, t);
+            NOT_UNROLLED
             for (u32 k = lane; k < n && !listed; k += 32) put_word(list + k, desk.mine[e][k + 1]);
         LANES_END
         ONE_LANE_DO
@@ -263,19 +264,20 @@ BE void clear_next_sums(const Net& net, u32 cells, u32 own, u32 tid) {
 }
 
 // Move what has arrived for the next steps from the sums of all steps; or back, LAG steps behind the last one, when no
-// block adds to it any longer. Other blocks may be adding to where it goes.
+// block adds to it any longer. Other blocks may be adding to where it goes; and, if they have no more steps, to where it
+// comes from, since they may be a step ahead.
 BE void move_sums(const Net& net, const Ring& ring, u32 own, u32 tid, u32 t, bool back) {
     const u32 late = back ? LAG : 0, begin = ring_step(ring.now + ring.slots - late, ring.slots);
     t -= late;
     NOT_UNROLLED
     for (u32 k = 0; k < next_steps(net); ++k) {
         int* const all = cell_from(ring.sums, ring_step(begin + k, ring.slots) * ring.cells + own);
-        int* const next = next_sums_of(net, ring.cells, own, t + k);
+        int* const next = next_sums_of(net, ring.cells, own, t % next_steps(net) + k);  // t + k may be too large
         int *const from = back ? next : all, *const to = back ? all : next;
         for (u32 word = tid; word < (BYTES ? net.cells / 4 : net.cells); word += THREADS) {
             const int x = look(from + word);
             if (!x) continue;
-            from[word] = 0;
+            add_for_all(from + word, -x);
             add_for_all(to + word, x);
         }
     }
