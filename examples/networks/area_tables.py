@@ -20,49 +20,74 @@ from examples.networks.report import show
 PAIRS = ("target_area", "target", "source_area", "source")
 
 
-def rows_of(path, columns=None):
-    """Return the names of the columns of a CSV file and its rows as dictionaries; raise unless columns are there."""
+def rows_of(path, columns=("area",)):
+    """Return the names of the columns of a CSV file, and its rows as numbers of lines and dictionaries.
+
+    Raise unless these columns are there, and each column once.
+    """
     if not path.is_file():
         raise ValueError(f"areas: {path} does not exist; the folder needs {path.name}")
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        names, rows = list(reader.fieldnames or ()), list(reader)
-    missing = [name for name in columns or ("area",) if name not in names]
-    if missing:
-        raise ValueError(f"areas: {path} has no column {missing[0]!r}; it has {', '.join(names) or 'none'}")
+        reader = csv.DictReader(file, skipinitialspace=True)
+        try:
+            names = list(reader.fieldnames or ())
+            rows = [(reader.line_num, row) for row in reader]
+        except UnicodeDecodeError:
+            raise ValueError(f"areas: {path} is not text in UTF-8") from None
+        except csv.Error as error:
+            raise ValueError(f"areas: {path}, line {reader.line_num + 1}: {error}") from None
+    for name in columns:
+        if name not in names:
+            raise ValueError(f"areas: {path} has no column {name!r}; it has {', '.join(names) or 'none'}")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"areas: {path}: column {name!r} is there twice")
     if not rows:
         raise ValueError(f"areas: {path} has no rows")
-    for number, row in enumerate(rows, 2):
+    for line, row in rows:
         if None in row or None in row.values():
-            raise ValueError(f"areas: {path}, line {number}: has another number of values than there are columns")
+            raise ValueError(f"areas: {path}, line {line}: has another number of values than there are columns")
     return names, rows
 
 
 def number_in(path, line, text):
-    """Return a number that is finite and not negative."""
+    """Return a number that is not negative, and below 2**31."""
     try:
-        found = float(text)
+        found = -1.0 if "_" in text else float(text)
     except ValueError:
         found = -1.0
-    if not 0 <= found < np.inf:
-        raise ValueError(f"areas: {path}, line {line}: found {text!r}; write a number that is not negative")
+    if not 0 <= found < 2**31:
+        raise ValueError(
+            f"areas: {path}, line {line}: found {text!r}; write a number that is not negative, and below 2**31"
+        )
     return found
 
 
-def table(path, columns, areas=None):
-    """Return the areas of a file, and the numbers in its columns; in the order of areas, if these are given."""
-    _, rows = rows_of(path, ("area", *columns))
+def table(path, columns, areas=None, *, whole=False):
+    """Return the areas of a file, and the numbers in its columns; in the order of areas, if these are given.
+
+    `whole` is whether they are numbers of neurons.
+    """
+    names, rows = rows_of(path, ("area", *columns))
+    for name in names:
+        if name not in ("area", *columns):
+            kind = f"population ({', '.join(NAMES)})" if columns == NAMES else "area in sizes.csv"
+            raise ValueError(f"areas: {path}: column {name!r} is no {kind}")
     found = {}
-    for line, row in enumerate(rows, 2):
+    for line, row in rows:
+        if not row["area"]:
+            raise ValueError(f"areas: {path}, line {line}: has no name of an area")
         if row["area"] in found:
             raise ValueError(f"areas: {path}, line {line}: area {row['area']!r} is there twice")
-        found[row["area"]] = [number_in(path, line, row[column]) for column in columns]
+        values = found[row["area"]] = [number_in(path, line, row[column]) for column in columns]
+        for column, value in zip(columns, values, strict=True):
+            if whole and value != int(value):
+                raise ValueError(f"areas: {path}, line {line}: {column} of {row['area']} has {value:g} neurons")
     if areas is not None and set(found) != set(areas):
         odd = sorted(set(found) ^ set(areas))[0]
         where = "is missing" if odd in areas else "is not in sizes.csv"
         raise ValueError(f"areas: {path}: area {odd!r} {where}; each file has a row for each area")
-    names = list(found) if areas is None else areas
-    return names, np.array([found[name] for name in names])
+    return (list(found) if areas is None else areas), np.array([found[name] for name in areas or found])
 
 
 def read_inputs(path, areas, sizes):
@@ -73,7 +98,7 @@ def read_inputs(path, areas, sizes):
     what = "number" if "number" in names else "synapses"
     found, seen = np.zeros((len(areas), 8, len(areas), 8)), set()
     known = {name: list(areas) if name.endswith("area") else list(NAMES) for name in PAIRS}
-    for line, row in enumerate(rows, 2):
+    for line, row in rows:
         for name in PAIRS:
             if row[name] not in known[name]:
                 kind = "area in sizes.csv" if name.endswith("area") else f"population ({', '.join(NAMES)})"
@@ -95,11 +120,7 @@ def read(folder):
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"areas: {folder} is no folder; pass one with sizes.csv, inputs.csv and others")
-    areas, sizes = table(folder / "sizes.csv", NAMES)
-    if (wrong := np.argwhere(sizes != np.floor(sizes))).size:
-        area, population = wrong[0]
-        where = f"{NAMES[population]} of {areas[area]}"
-        raise ValueError(f"areas: {folder / 'sizes.csv'}: {where} has {sizes[area, population]:g} neurons")
+    areas, sizes = table(folder / "sizes.csv", NAMES, whole=True)
     if not sizes.sum(0).all():
         raise ValueError(f"areas: {folder / 'sizes.csv'}: no area has neurons of {NAMES[sizes.sum(0).argmin()]}")
     inputs = read_inputs(folder / "inputs.csv", areas, sizes)
@@ -119,4 +140,8 @@ if __name__ == "__main__":
     parser.add_argument("--scale", type=float, default=0.005)
     parser.add_argument("--ms", type=float, default=1000)
     given = parser.parse_args()
-    show(f"areas of {given.folder}", network(given.scale, areas=read(given.folder)), given.ms)
+    try:
+        areas_ = read(given.folder)
+    except ValueError as error:
+        parser.error(str(error))
+    show(f"areas of {given.folder}", network(given.scale, areas=areas_), given.ms)

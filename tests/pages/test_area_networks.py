@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of 32 areas: its sizes, its rates at small scale, and areas that a folder describes."""
 
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from programs import ROOT, program_environment
 
 from examples.networks import area_tables, areas
 
@@ -167,12 +172,28 @@ def broken(folder, name, edit):
         ("sizes.csv", lambda lines: lines.__delitem__(slice(1, None)), "sizes.csv has no rows"),
         ("sizes.csv", lambda lines: lines.append(lines[1]), "line 5: area 'V1' is there twice"),
         ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,1,2"), "line 2: has another number of values"),
-        ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,1.5,2,3,4,5,6,7,8"), "23E of V1 has 1.5 neurons"),
+        ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,1,2,3,4,5,6.5,7,8"), "line 2: 5I of V1 has 6.5 neurons"),
+        ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,1_0,2,3,4,5,6,7,8"), "line 2: found '1_0'"),
+        (
+            "sizes.csv",
+            lambda lines: lines.__setitem__(1, "V1,1e30,2,3,4,5,6,7,8"),
+            r"line 2: found '1e30'.* below 2\*\*31",
+        ),
+        ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,,2,3,4,5,6,7,8"), "line 2: found ''"),
+        ("sizes.csv", lambda lines: lines.__setitem__(1, ",1,2,3,4,5,6,7,8"), "line 2: has no name of an area"),
+        ("sizes.csv", lambda lines: lines.extend(["", "X,-1,2,3,4,5,6,7,8"]), "line 6: found '-1'"),
+        ("sizes.csv", lambda lines: more(lines, "1E", "5"), "sizes.csv: column '1E' is no population"),
+        ("sizes.csv", lambda lines: more(lines, "23E", "5"), "sizes.csv: column '23E' is there twice"),
+        ("external.csv", lambda lines: more(lines, "23e", "5"), "external.csv: column '23e' is no population"),
         ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,-1,2,3,4,5,6,7,8"), "line 2: found '-1'"),
         ("sizes.csv", lambda lines: lines.__setitem__(1, "V1,nan,2,3,4,5,6,7,8"), "line 2: found 'nan'"),
         ("external.csv", lambda lines: lines.pop(), "external.csv: area 'TH' is missing"),
         ("external.csv", lambda lines: lines.append("X" + lines[1][2:]), "area 'X' is not in sizes.csv"),
         ("delays.csv", lambda lines: lines.__setitem__(0, "area,V1,V2,V3"), "has no column 'TH'"),
+        ("delays.csv", lambda lines: more(lines, "V3", "1"), "delays.csv: column 'V3' is no area in sizes.csv"),
+        ("delays.csv", lambda lines: more(lines, "V2", "1"), "delays.csv: column 'V2' is there twice"),
+        ("inputs.csv", lambda lines: more(lines, "number", "1"), "inputs.csv: column 'number' is there twice"),
+        ("inputs.csv", lambda lines: lines.__setitem__(1, "V1,23E,V1,23E,1e30"), "line 2: found '1e30'"),
         ("inputs.csv", lambda lines: lines.__setitem__(0, lines[0] + "s"), "needs one of the columns"),
         ("inputs.csv", lambda lines: lines.append("V9,4E,V1,4E,1"), "target_area is 'V9', which is no area"),
         ("inputs.csv", lambda lines: lines.append("V1,4E,V1,4X,1"), "source is '4X', which is no population"),
@@ -185,6 +206,50 @@ def test_what_is_wrong_in_a_folder_is_named(tmp_path, few, name, edit, words):
     broken(tmp_path, name, edit)
     with pytest.raises(ValueError, match=words):
         area_tables.read(tmp_path)
+
+
+def more(lines, name, value):
+    """Add a column."""
+    lines[:] = [f"{line},{value if number else name}" for number, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("sizes.csv", "area,23E\nV\xe9,1\n".encode("latin-1"), "sizes.csv is not text in UTF-8"),
+        ("inputs.csv", bytes(range(256)), "inputs.csv is not text in UTF-8"),
+        ("delays.csv", b"area,V1\nV1," + b"1" * 200_000, r"delays.csv, line 2: field larger than field limit"),
+        ("external.csv", b"area;23E\nV1;1\n", r"external.csv has no column 'area'; it has area;23E"),
+    ],
+)
+def test_what_is_no_table_is_named(tmp_path, few, name, text, words):
+    write(tmp_path, few)
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(ValueError, match=words):
+        area_tables.read(tmp_path)
+
+
+def test_tables_as_other_programs_write_them(tmp_path, few):
+    """With a mark at the beginning, spaces after commas, blank lines, and columns of inputs that are notes."""
+    write(tmp_path, few)
+    for path in tmp_path.iterdir():
+        lines = path.read_text().replace(",", ", ").splitlines()
+        if path.stem == "inputs":
+            more(lines, "seen in", "a study")
+        path.write_text("\ufeff" + "\r\n\r\n".join(lines), encoding="utf-8")
+    found = area_tables.read(tmp_path)
+    for name in ("sizes", "inputs", "external", "delays"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(few, name))
+
+
+def test_the_program_says_what_is_wrong(tmp_path):
+    command = [sys.executable, "-m", "examples.networks.area_tables", str(tmp_path / "nowhere")]
+    done = subprocess.run(command, cwd=ROOT, env=program_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.search(
+        r"error: areas: \S+nowhere is no folder; pass one with sizes.csv, inputs.csv and others\n$", done.stderr
+    )
+    assert "Traceback" not in done.stderr
 
 
 def test_missing_files_are_named(tmp_path, few):

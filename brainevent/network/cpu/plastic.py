@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...scalar.primitives import flushed
 from ...scalar.synapse import FACTOR, forms_of_synapses
 from ..pages import aligned, untouched
 from ..plan.plan import Plan, PopulationPlan, part_bounds
-from ..plan.plastic import SPIKE, VALUE, Past, PlasticPlan
+from ..plan.plastic import SPIKE, VALUE, Past, PlasticPlan, traces_of
 from ..plan.plastic import kept_of as kept_in
 from ..plan.plasticity import TracePlan
 from ..run.finite import SynapseFault
@@ -161,7 +161,7 @@ class PlasticArrays:
         notes = plan.parts, len(plastic.rules.all), len(self.synapses)
         self._found, self._what = np.zeros(notes, np.int64), np.zeros(notes, plan.dtype)
         self._constants = {
-            key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in _traces(plastic)
+            key: (_factors(one, plan.dtype), np.array([one.rate, one.add])) for key, one in traces_of(plastic)
         }
         self.traces = [initial_traces(plan, plastic) for _ in range(plan.parts)]
         for others in self.traces[1:]:  # each part has targets of its own
@@ -315,12 +315,6 @@ def _own(array: Array) -> Array:
     found = aligned(array.shape, array.dtype)
     found[...] = flushed(array)
     return found
-
-
-def _traces(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
-    for side, traces in (("pre", plastic.rules.pre), ("post", plastic.rules.post)):
-        for one in traces:
-            yield f"{side}.{one.name}", one
 
 
 def _factors(one: TracePlan, dtype: str) -> Array:

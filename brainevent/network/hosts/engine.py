@@ -51,10 +51,10 @@ class Hosts:
     def plan_of(self, network: Any, *, seed: int, **how: Any) -> Plan:
         """Build the plan of a network, of which synapses are drawn again when somebody asks for them."""
         edges = (self.shares.gpus or [self.shares])[0].edges
-        given = {"seed": seed, "dtype": how["dtype"], "check_finite": how["check_finite"], "hosts": edges}
+        given = {"seed": seed, "dtype": how["dtype"], "check_finite": how["check_finite"]}
 
-        def described(fingerprint: str) -> None:
-            self.processes.agreed("build", {**given, "the network": fingerprint})
+        def described(fingerprint: str) -> None:  # edges follow from the network, too
+            self.processes.agreed("build", {**given, "the network": fingerprint, "hosts": edges})
 
         return build_plan(network, seed=seed, parts=1, measure=self._measure, described=described, **how)
 

@@ -21,7 +21,7 @@ import numpy as np
 from ...backends.numba.uninterrupted import uninterrupted
 from ...errors import NetworkError
 from ..gpu.afar import HEAD
-from ..gpu.device import Device
+from ..gpu.device import Device, gpu_name
 from ..gpu.engine import CudaEngine, engine_beside
 from ..gpu.several.launching import in_turn
 from ..gpu.several.meeting import together
@@ -68,7 +68,7 @@ class OwnOnGpus:
         if len(self._devices) == 1:
             return [act(0)]
         with uninterrupted():
-            return together([_named(device) for device in self._devices], lambda k, _: act(k))
+            return together([*map(gpu_name, self._devices)], lambda k, _: act(k))
 
     @property
     def least_delays(self) -> list[int]:
@@ -329,10 +329,6 @@ class RunOnGpus:
         with uninterrupted():
             found = [one.recorded() for one in self.each]
         return found[0] if len(found) == 1 else merged(found)
-
-
-def _named(device: Device) -> str:
-    return f"GPU {device.number} ({device.name})"
 
 
 def _gpus_of_jax(device: Device) -> int:

@@ -86,11 +86,11 @@ class Processes:
         began = time.monotonic()
         try:
             yield
+        except NetworkError:  # a ValueError, too
+            raise
         except (jax.errors.JaxRuntimeError, ConnectionError, ValueError) as error:  # the last where JAX runs at once
             self._lost = f"another process ended, or its host cannot be reached ({_first_line(error)})"
             raise NetworkError(f"hosts: {self._lost}; {_OTHERS}") from error
-        except NetworkError:
-            raise
         except BaseException as error:
             self._lost = f"this process left the others ({type(error).__name__})"
             raise

@@ -35,7 +35,7 @@ def steps_of(where: str, delay: Any, dt: float, *, round_delays: bool = False) -
     apart = np.abs(steps - whole) > _NEAR * np.maximum(1, steps)
     if (short := steps < 1 - _NEAR).any() and not round_delays:
         raise NetworkError(
-            f"{where}: {_first(given, short)} ms is below one step, the least delay; pass dt={dt:g} ms or more, or "
+            f"{where}: {_first(given, short)} ms is below one step, the least delay; pass {dt:g} ms or more, or "
             "build(round_delays=True)"
         )
     if apart.any() and not round_delays:

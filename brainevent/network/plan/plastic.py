@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -12,9 +12,19 @@ import numpy as np
 
 from .graded import BEYOND, largest_value
 from .loops import count_ends_at, index_targets, merge_parts
-from .plasticity import PlasticRules
+from .plasticity import PlasticRules, TracePlan
 
-__all__ = ["SPIKE", "VALUE", "MadePlastic", "Past", "PlasticPlan", "PlasticSynapses", "kept_of", "pasts_of"]
+__all__ = [
+    "SPIKE",
+    "VALUE",
+    "MadePlastic",
+    "Past",
+    "PlasticPlan",
+    "PlasticSynapses",
+    "kept_of",
+    "pasts_of",
+    "traces_of",
+]
 
 SPIKE, VALUE = "spike", "value"
 _ONE_ROW = np.zeros(0, np.uint8)  # places of delays, where they do not matter
@@ -229,6 +239,13 @@ class Past:
     def numbers(self) -> tuple[str, ...]:
         """The names of what is kept besides events, in a state of the network."""
         return (*(f"state.{state}" for state in self.states), *[VALUE] * self.valued)
+
+
+def traces_of(plastic: PlasticPlan) -> Iterator[tuple[str, TracePlan]]:
+    """Yield the traces of a projection, with their names in a `NetworkState`."""
+    for side, traces in (("pre", plastic.rules.pre), ("post", plastic.rules.post)):
+        for one in traces:
+            yield f"{side}.{one.name}", one
 
 
 def kept_of(plastic: Iterable[PlasticPlan], pasts: Mapping[str, Past]) -> dict[str, Past]:

@@ -218,7 +218,7 @@ def _steps(where: str, ms: float, dt: float) -> int:
     """Return an interval in steps."""
     steps = round(ms / dt)
     if ms / dt < 1 - _NEAR:
-        raise NetworkError(f"{where}: every has the interval {ms:g} ms, below one step; pass dt={dt:g} ms or more")
+        raise NetworkError(f"{where}: every has the interval {ms:g} ms, below one step; pass {dt:g} ms or more")
     if abs(ms / dt - steps) > _NEAR * steps:
         raise NetworkError(
             f"{where}: every has the interval {ms:g} ms, not a multiple of dt={dt:g} ms; pass a multiple"

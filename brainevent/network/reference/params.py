@@ -170,6 +170,12 @@ def check_names(plan: Plan, params: Params) -> None:
     for name in params:
         known = [*(p.name for p in plan.populations), *(link.name for link in plan.links()), *plan.plastic_by_name]
         check_name("params", name, known)
+    for link in plan.links():
+        if isinstance(params.get(link.name), Mapping):
+            raise NetworkError(
+                f"simulate: params[{link.name!r}] is {type(params[link.name]).__name__}; pass its weights: a number or "
+                "an array, without a name"
+            )
     for p in plan.populations:
         own = params.get(p.name, {})
         check_mapping(f"params[{p.name!r}]", own)

@@ -72,11 +72,9 @@ def fractional(plan: Plan, given: Container[str], state: NetworkState) -> set[Re
     return of_state | {(p.target, p.receptor) for p in plan.projections if p.name in given}
 
 
-def dtypes_of_sums(plan: Plan, floats: Container[Receptor] = ()) -> dict[Receptor, str]:
-    """Return the dtype in which a run adds up what arrives, by receptor; some have to be `floats`."""
-    return {
-        place: plan.dtype if place in floats or exact_in_floats(plan, place) else "int32" for place in plan.receptors()
-    }
+def dtypes_of_sums(plan: Plan) -> dict[Receptor, str]:
+    """Return the dtype in which a run adds up what arrives, by receptor."""
+    return {place: plan.dtype if exact_in_floats(plan, place) else "int32" for place in plan.receptors()}
 
 
 def dtypes_after(plan: Plan, floats: Container[Receptor], state: NetworkState) -> dict[Receptor, Any]:

@@ -58,7 +58,8 @@ def write_checkpoint(
         arrays |= {f"{group}/{name}/{key}": array for name, parts in tree.items() for key, array in parts.items()}
     arrays |= {f"weights/{name}": weights for name, weights in replaced.items()}
     packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    in_rows = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # the same bytes of every engine
+    np.savez_compressed(packed, allow_pickle=False, **in_rows)
     write_whole(Path(path), packed.getvalue())
 
 

@@ -132,10 +132,10 @@ class _Call:
         """Return an array with an axis of rows as one of all samples."""
         return x if len(x) == self.size else jnp.repeat(x, (1 if self.size is None else self.size) // len(x), axis=0)
 
-    def with_labels(self, labels: Collection[str], batched: Collection[str], cells: Cells | None = None) -> _Call:
+    def with_labels(self, labels: Collection[str], batched: Collection[str]) -> _Call:
         """Return a call with other arrays."""
         found = frozenset(batched) if self.size is not None else frozenset[str]()
-        return replace(self, cells=cells or self.cells, labels=tuple(labels), batched=found)
+        return replace(self, labels=tuple(labels), batched=found)
 
 
 def run_steps(engine: Engine, cells: Cells, steps: int, given: Arrays) -> dict[str, Array]:

@@ -136,7 +136,7 @@ def test_one_call_gathers_for_all_gpus_before_any_takes(among):
 def test_each_gpu_is_awaited_and_then_left(among, late):
     found, gpus, communicator = among
     gpus[late].has_ended = False
-    with pytest.raises(NetworkError, match=r"a process did not come within 0\.3 seconds"):
+    with pytest.raises(NetworkError, match=r"^hosts: a process did not come within 0\.3 seconds"):
         found.wait()
     assert communicator.calls == ["leave"]
     gpus[late].has_ended = True

@@ -7,9 +7,12 @@ import among_hosts
 import numpy as np
 import pytest
 from among_hosts import between, network
+from several_on_cpu import several_of
 
 import brainevent as be
 from brainevent.errors import NetworkError
+from brainevent.network.plan.build import build_plan
+from brainevent.network.run.simulation import Simulation
 
 
 def run(scenario, count=2, first_only=(), **environment):
@@ -41,6 +44,23 @@ def test_a_file_moves_between_any_numbers_of_processes(tmp_path):
         file = Path(f"{file}.{count - 1}")
     moved.load(file)
     among_hosts.same(moved.run(40, among_hosts.RECORD), stayed.run(40, among_hosts.RECORD))
+
+
+@pytest.mark.thorough  # three processes
+def test_a_file_moves_between_gpus_and_processes(tmp_path):
+    """From two pretended GPUs of one process to two processes, and to three GPUs of one."""
+    stayed, plan = network().build(seed=3, backend="numba"), build_plan(network(), seed=3)
+    moved = Simulation(plan, several_of(plan, 2))
+    for sim in (moved, stayed):
+        sim.set("b", current=40.0)
+        sim.run(20)
+    moved.save(tmp_path / "alone")
+    run("goes_on", MOVED_FILE=str(tmp_path / "alone"))
+    after = Simulation(plan, several_of(plan, 3))
+    after.load(tmp_path / "alone.1")
+    stayed.run(31)
+    among_hosts.same(after.run(40, among_hosts.RECORD), stayed.run(40, among_hosts.RECORD))
+    among_hosts.same(after.state, stayed.state)
 
 
 def test_kinds_of_networks_and_what_stops_runs():

@@ -626,7 +626,7 @@ BAD = [
     (projected(CSR, delay=-1.5), "delay: -1.5 ms; pass delays from"),
     (projected(CSR, delay=float("nan")), "delay: nan ms"),
     (projected(CSR, delay=float("inf")), "delay: inf ms"),
-    (projected(CSR, delay=1e-8), "delay: 1e-08 ms is below one step, the least delay; pass dt=0.1 ms or more, or"),
+    (projected(CSR, delay=1e-8), "delay: 1e-08 ms is below one step, the least delay; pass 0.1 ms or more, or"),
     (projected(CSR, delay=6553.6), "delay: 6553.6 ms; pass delays from"),
     (projected(CSR, delay="1"), "delay is '1'; pass ms"),
     (projected(CSR, delay=np.ones(7)), r"delay: has the shape \(7,\); pass one number, or one for each .* \(20,\)"),

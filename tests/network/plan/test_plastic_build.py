@@ -151,7 +151,7 @@ def test_another_seed_keeps_synapses_unless_they_are_drawn_anew():
 WRONG = {
     "post state": (
         {"on_pre": lambda w, s, pre, post, p: w * post.vv + post.y},
-        r"reads post\.vv, but post has no 'vv'",
+        r"reads post\.vv, but post has no 'vv'.*declare traces of the target in post=, and states in its population",
     ),
     "guess": (
         {"on_post": lambda w, s, pre, post, p: w + pre.xx},
@@ -211,7 +211,7 @@ DESCRIBED = {
     ),
     "below a step": (
         {"every": (0.05, up)},
-        r"every has the interval 0\.05 ms, below one step; pass dt=0\.1 ms or more",
+        r"every has the interval 0\.05 ms, below one step; pass 0\.1 ms or more",
     ),
     "no multiple": ({"every": (0.25, up)}, r"every has the interval 0\.25 ms, not a multiple of dt=0\.1 ms"),
     "trace of a state": ({"post": {"v": be.trace(2.0)}}, r"post has the trace 'v', which is a state of b"),

@@ -695,6 +695,7 @@ BAD = [
         ShapeError,
         r"params\['a'\]\['drive'\] has shape \(2,\); pass \(\) or \(37,\)",
     ),
+    ({"params": {"a->b.syn": {"weights": 3.0}}}, NetworkError, r"params\['a->b.syn'\] is dict; pass its weights: a"),
     (
         {"params": {"a->b.syn": [3.0, 4.0]}},
         ShapeError,
