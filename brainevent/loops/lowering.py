@@ -6,8 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._compat import for_export, lower_alone, lowering_platforms, may_partition
+import jax
+
+from .._compat import for_export, inner_jaxprs, lower_alone, lowering_platforms, may_partition, x64_enabled
 from .._warned import warn_each_time
+from ..scalar.form import WIDE_INTEGERS
 from .cost import why_not_faster, why_too_short
 from .plan import Plan, plan_of
 from .values import UnfitError
@@ -69,10 +72,12 @@ def lower(default: Callable[..., Any], ctx: Any, /, *operands: Any, **params: An
     (platform,) = lowering_platforms(ctx)
     if not may_partition(ctx):
         try:
-            plan = planned(params, platform)
-            if plan.is_foreign and for_export(ctx):
-                raise UnfitError("a kernel in C++, in an exported program")
-            return lower_alone(call_of(plan, params["jaxpr"].out_avals, platform), ctx, *operands)
+            # A program may be traced with numbers of 64 bits, and lowered where these are off.
+            with jax.enable_x64(x64_enabled() or _is_wide(params["jaxpr"].jaxpr)):
+                plan = planned(params, platform)
+                if plan.is_foreign and for_export(ctx):
+                    raise UnfitError("a kernel in C++, in an exported program")
+                return lower_alone(call_of(plan, params["jaxpr"].out_avals, platform), ctx, *operands)
         except UnfitError:
             pass
         except Exception as error:  # noqa: BLE001 - the program is right, and JAX compiles it
@@ -80,3 +85,10 @@ def lower(default: Callable[..., Any], ctx: Any, /, *operands: Any, **params: An
             what = f"config.fuse_loops: a loop of {params['length']} steps is compiled by JAX instead"
             warn_each_time(f"{what}: {type(error).__name__}: {said}", RuntimeWarning)
     return default(ctx, *operands, **params)
+
+
+def _is_wide(jaxpr: Any) -> bool:
+    """Say whether a jaxpr has numbers of 64 bits."""
+    made = (var for eqn in jaxpr.eqns for var in eqn.outvars)
+    dtypes = {str(getattr(var.aval, "dtype", "")) for var in (*jaxpr.constvars, *jaxpr.invars, *made)}
+    return not dtypes.isdisjoint(("float64", *WIDE_INTEGERS)) or any(map(_is_wide, inner_jaxprs(jaxpr)))

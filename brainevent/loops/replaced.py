@@ -89,7 +89,8 @@ _LANCZOS = (
 def _lgamma(eqn: Any) -> Callable[..., Any]:
     """Return the logarithm of the gamma function by Lanczos' series, and by reflection below 1/2."""
 
-    def lgamma(x: Any) -> tuple[Any]:
+    def lgamma(given: Any) -> tuple[Any]:
+        x = given.astype(np.float32) if given.dtype.itemsize == 2 else given  # rounded once, at the end
         reflected = x < 0.5
         z = jnp.where(reflected, -x, x - 1)
         series = jnp.full_like(x, 0.99999999999980993227684700473478)
@@ -101,7 +102,7 @@ def _lgamma(eqn: Any) -> Callable[..., Any]:
         sin = sin_of_small if x.dtype == np.float32 else jnp.sin
         log_sine = jnp.log(sin(math.pi * jnp.where(part > 0.5, 1 - part, part)))
         below = jnp.where(jnp.isinf(log_sine), -log_sine, math.log(math.pi) - log_sine - log_y)
-        return (jnp.where(jnp.isinf(x), jnp.inf, jnp.where(reflected, below, log_y)).astype(x.dtype),)
+        return (jnp.where(jnp.isinf(x), jnp.inf, jnp.where(reflected, below, log_y)).astype(given.dtype),)
 
     return lgamma
 

@@ -14,7 +14,7 @@ from ..errors import RuleError
 from .cut import ENDLESS, smallest_cut
 from .differentiable import check_draws
 from .form import Assign, Form, Line, Name, Operand, boxed
-from .lines import defined, needed, read, without_repetitions
+from .lines import defined, names_in, needed, read, without_repetitions
 from .lower import Lowering
 from .margin import as_events, with_margin
 from .trace import TracedRule, flat_rule
@@ -249,7 +249,7 @@ class _Both:
             return _cost(line) if line in stepped else 0  # else it is computed once in any case
 
         own = {*self.cotangents, *(name for line in back for name in defined(line))}
-        wanted = _named(self.back).union(*map(read, back)) - own
+        wanted = names_in(self.back).union(*map(read, back)) - own
         chosen = smallest_cut(before, inputs, wanted, stored, again)
         order = [*inputs, *(name for line in before for name in defined(line))]
         return tuple(sorted(chosen - {spike}, key=order.index)), spike in chosen
@@ -272,10 +272,6 @@ class _Both:
         called = {line.op for line in form.all_lines() if isinstance(line, Assign)}
         called |= {inner.name for one in self.functions if one.name in called for inner in one.functions}
         return replace(form, functions=tuple(one for one in self.functions if one.name in called))
-
-
-def _named(operands: Sequence[Operand]) -> set[Name]:
-    return {operand for operand in operands if isinstance(operand, Name)}
 
 
 def _divided(lines: Sequence[Line], names: Sequence[Name]) -> tuple[list[Line], list[Line]]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .form import Assign, Branch, Constant, Form, Line, Loop, Name, Operand, constant
 
-__all__ = ["defined", "needed", "read", "uses_of", "without_repetitions"]
+__all__ = ["defined", "names_in", "needed", "read", "uses_of", "without_repetitions"]
 
 _COMMUTES = ("add", "mul", "and", "or", "xor", "eq", "ne")
 
@@ -23,15 +23,15 @@ def defined(line: Line) -> tuple[Name, ...]:
 def read(line: Line) -> set[Name]:
     """Return the names that a line reads and does not define itself."""
     if isinstance(line, Assign):
-        return _names(line.operands)
+        return names_in(line.operands)
     if isinstance(line, Loop):
         inside = _read_by((*line.head, *line.body), (line.go, *line.results))
-        return _names(line.starts) | inside - set(line.carries)
+        return names_in(line.starts) | inside - set(line.carries)
     then, otherwise = (
         _read_by(lines, results)
         for lines, results in ((line.then, line.then_results), (line.otherwise, line.otherwise_results))
     )
-    return _names((line.condition,)) | then | otherwise
+    return names_in((line.condition,)) | then | otherwise
 
 
 def uses_of(form: Form) -> Iterator[tuple[Name, str, str]]:
@@ -51,16 +51,17 @@ def uses_of(form: Form) -> Iterator[tuple[Name, str, str]]:
 def _read_by(lines: Sequence[Line], results: Iterable[Operand]) -> set[Name]:
     """Return the names that a block reads and does not define."""
     inside = {name for line in lines for name in defined(line)}
-    return (_names(results) | {name for line in lines for name in read(line)}) - inside
+    return (names_in(results) | {name for line in lines for name in read(line)}) - inside
 
 
-def _names(operands: Iterable[Operand]) -> set[Name]:
+def names_in(operands: Iterable[Operand]) -> set[Name]:
+    """Return the names among operands."""
     return {operand for operand in operands if isinstance(operand, Name)}
 
 
 def needed(lines: Sequence[Line], outputs: Iterable[Operand], known: Collection[Name]) -> list[Line]:
     """Return the lines that outputs need, in their order, where some names are known already."""
-    wanted, kept = _names(outputs) - set(known), list[Line]()
+    wanted, kept = names_in(outputs) - set(known), list[Line]()
     for line in reversed(lines):
         if not wanted.isdisjoint(defined(line)):
             kept.append(line)

@@ -416,6 +416,7 @@ class _Function:
     def helper_of(self, op: str, dtype: str, kind: str, bits: int) -> str:
         signed = "s" if dtype.startswith("int") else "u"
         if op == "mul_high":
+            assert bits == 32  # LLVM takes a call of other types than those of the function, which has no meaning
             sign = "s" if signed == "s" else "z"
             return self.module.helper("mulh", f"be.{sign}mulh.i32", s=sign)
         shifts = {"shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr"}

@@ -256,6 +256,8 @@ class Lowering:
         name, writer = eqn.primitive.name, self.writer
         if name == "round" and eqn.params["rounding_method"] == jax.lax.RoundingMethod.TO_NEAREST_EVEN:
             return functools.partial(writer.emit, "round")
+        if name == "mulhi" and str(eqn.outvars[0].aval.dtype) in WIDE_INTEGERS:
+            return None  # engines have the high half of a product of 32 bits
         if name in _SAME:
             return self._same(eqn, _SAME[name])
         if name in ("convert_element_type", "bitcast_convert_type"):

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .form import Assign, Form, Line, Loop, Name, Operand, constant
+from .form import Assign, Form, Line, Name, Operand, constant
 from .interpret import interpret
+from .lines import defined
 from .lower import form_of
 from .poisson import next_probability, poisson_start
 
@@ -117,7 +118,7 @@ def sliced(form: Form, name: str, outputs: Sequence[Operand], inputs: Sequence[N
     """Return the part of a form that some operands need: its lines, functions and, unless they are given, inputs."""
     needed, lines = _names(outputs), []
     for line in reversed(form.lines):
-        if not needed.isdisjoint(_targets(line)):
+        if not needed.isdisjoint(defined(line)):
             lines.append(line)
             needed |= _names(vars(line).values())
     if inputs is None:
@@ -125,12 +126,6 @@ def sliced(form: Form, name: str, outputs: Sequence[Operand], inputs: Sequence[N
     whole = Form(name, tuple(inputs), tuple(reversed(lines)), tuple(outputs))
     called = _called(whole, {function.name: function for function in form.functions})
     return replace(whole, functions=tuple(function for function in form.functions if function.name in called))
-
-
-def _targets(line: Line) -> tuple[Name, ...]:
-    if isinstance(line, Assign):
-        return (line.target,)
-    return line.carries if isinstance(line, Loop) else line.targets
 
 
 def _names(values: Iterable[Any]) -> set[Name]:

@@ -41,7 +41,7 @@ _PREFIXES = dict(zip(KINDS, ("s_", "pre_", "post_", "p_"), strict=True))
 _DECLARED = {
     "synapse": "declare states of the synapse in state=",
     "pre": "declare traces and states of the source in pre=",
-    "post": "declare traces of the target in post=",
+    "post": "declare traces of the target in post=, and states in its population",
     "params": "declare parameters in params=",
 }
 DECAYED, SPIKED, DELIVERED, FACTOR, SCALED = "decayed", "spiked", "delivered", "factor", "scaled"

@@ -228,6 +228,8 @@ def shown_result(value: Any) -> str:
     """Return what a rule returned, in words."""
     if isinstance(value, tuple):
         return f"a tuple of {', '.join(shown_result(part) for part in value) or 'nothing'}"
+    if isinstance(value, jax.core.Tracer):
+        return "a number"
     return f"a record of {', '.join(value) or 'nothing'}" if isinstance(value, Record) else type(value).__name__
 
 

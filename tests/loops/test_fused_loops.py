@@ -95,6 +95,28 @@ def test_integers_of_64_bits_overflow_before_they_are_compared():
         check(1, lambda a: lax.scan(step, 0, a), np.array([np.roll(numbers, k) for k in range(STEPS)]))
 
 
+def test_a_program_of_64_bits_is_lowered_where_these_are_off():
+    def run(count, v):
+        def step(carry, _):
+            count, v = carry
+            v = lax.fori_loop(0, 3, lambda k, v: v * 0.5 + k, v)
+            return (count * 3 + jnp.asarray(np.arange(4) * 2**33), v), jnp.where(count > 2**34, v, 1e-10)
+
+        return lax.scan(step, (count, v), None, length=STEPS)
+
+    with jax.enable_x64(True):
+        args = jnp.arange(4) + 2**40, jnp.array([1.0, 1e-12, 1 / 3, 2**60])
+        wanted = jax.tree.leaves(jax.jit(run)(*args))
+        with config.fuse_loops():
+            traced = jax.jit(lambda *args: run(*args)).trace(*args)
+    with config.fuse_loops():
+        lowered = traced.lower()
+    assert len(NATIVE.findall(lowered.as_text())) == 1
+    for one, other in zip(jax.tree.leaves(lowered.compile()(*args)), wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
 def test_eager_calls_and_donated_operands():
     wanted = jax.tree.leaves(decaying(V))
     with config.fuse_loops():

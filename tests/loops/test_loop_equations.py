@@ -211,6 +211,13 @@ def test_the_logarithm_of_the_gamma_function():
     np.testing.assert_allclose(found[1], wanted[1], rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", HALVES)
+def test_the_logarithm_of_the_gamma_function_of_16_bits_is_rounded_once(dtype):
+    found, wanted, _ = in_a_loop(lambda k, x: lax.lgamma(x), np.array([0.5, 1, 1.5, 2.5, -2.5, 40], dtype))
+    assert found[1].dtype == wanted[1].dtype
+    np.testing.assert_allclose(np.float32(found[1]), np.float32(wanted[1]), rtol=1e-2, atol=2e-6)
+
+
 def test_equal_equations_are_computed_once():
     _, _, plan = in_a_loop(lambda k, x: jnp.exp(x * 2) + jnp.exp(x * 2), ROWS)
     assert sum(node.equation is not None and node.equation.primitive.name == "exp" for node in plan.nodes()) == 1
@@ -313,6 +320,12 @@ def test_bits_of_halves_and_wide_numbers_are_left_to_jax():
         in_a_loop(lambda k, x: lax.bitcast_convert_type(x | 0x7F800000, np.float64), np.arange(3))
     with jax.enable_x64(True), pytest.raises(UnfitError, match="the JAX primitive clz"):
         in_a_loop(lambda k, x: lax.clz(x), np.arange(3))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_high_halves_of_products_of_64_bits_are_left_to_jax(dtype):
+    with jax.enable_x64(True), pytest.raises(UnfitError, match="the JAX primitive mulhi"):
+        in_a_loop(lambda k, x: lax.mulhi(x, x), np.array([2**62, 3], dtype))
 
 
 def test_what_is_behind_a_barrier_runs_in_each_step():

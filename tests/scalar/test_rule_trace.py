@@ -84,7 +84,7 @@ WRONG = {
     "nothing": (lambda s: None, r"returns NoneType; return \(state.replace\(...\), spike\)"),
     "no spike": (lambda s: s, "returns a record of v; return"),
     "another record": (lambda s: (Record("params", {}), s.v > 0), "returns a record of nothing; return"),
-    "a dictionary": (lambda s: ({"v": s.v}, s.v > 0), "returns a tuple of dict, "),
+    "a dictionary": (lambda s: ({"v": s.v}, s.v > 0), "returns a tuple of dict, a number; return"),
     "no number": (lambda s: (s, None), "spike is NoneType; return a scalar"),
     "no bool": (lambda s: (s, s.v), "spike is float32; return a bool"),
     "another dtype": (lambda s: (s.replace(v=s.v > 0), s.v > 0), "state v is float32 but the rule returns bool"),

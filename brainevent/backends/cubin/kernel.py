@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import GpuArchDetectionError, KernelArgumentError, did_you_mean
 from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, checked_aliases, flat_outs
-from ...ffi.call import native_call, out_aval
+from ...ffi.call import native_call
 from ...ffi.declared import OUTPUTS, Argument, Arguments, slots
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Extents, Launch, LaunchPlan, Limits, PlanTarget, check_limits, on_three_axes
@@ -107,7 +107,7 @@ def cubin_kernel(
         avals = canonical_outs(declared)
         wanted = {**kernel.arguments.aliases(), **(input_output_aliases or {})}
         aliases = checked_aliases(where, wanted, operands, avals)
-        hidden = kernel.scratch(operands, avals)
+        hidden = kernel.arguments.scratch(operands, avals)
         again = functools.partial(kernel.plan, numbers, frozenset(output for _, output in aliases), len(hidden))
         target = PlanTarget(again(operands, (*avals, *hidden)), again)
         results = native_call(target, operands, (*avals, *hidden), aliases)
@@ -155,12 +155,6 @@ class _Kernel:
     arguments: Arguments
     extents: Extents
     how: _Launched
-
-    def scratch(self, operands: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the types of scratch memory, which are hidden results."""
-        arguments = self.arguments.for_call(len(operands), len(outs))
-        found = self.arguments.scratch(arguments, (*operands, *outs))
-        return tuple(out_aval(f"{self.where}: scratch memory", x) for x in found)
 
     def plan(
         self,

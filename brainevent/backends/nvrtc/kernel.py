@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from ...ffi.arguments import canonical_outs, check_operands, check_vmap_method, 
 from ...ffi.call import native_call
 from ...ffi.devices import cuda_capabilities
 from ...ffi.launch import Extents, Launch, LaunchPlan, Limits, PlanTarget, Slot, check_limits
-from ...ffi.scalars import number_bytes
+from ...ffi.scalars import byte_size, number_bytes
 from ...toolchain.architectures import gpu_architectures
 from ...typing import DTypeLike, PyTree, TypesLike
 from .compiler import Code, compiled
@@ -171,7 +170,7 @@ class _Kernel:
         configuration = self.extents.of(arrays)
         if configuration.is_empty:  # no thread writes: outputs are zeros, not undefined
             zeroed = [o for o in range(len(outs)) if o not in started]
-        sizes = tuple((len(operands) + o, n) for o in zeroed if (n := _bytes(outs[o])))
+        sizes = tuple((len(operands) + o, n) for o in zeroed if (n := byte_size(outs[o])))
         if configuration.is_empty:
             return LaunchPlan(title, len(arrays), (), sizes)
         pointers = [i for i, parameter in enumerate(parameters) if parameter.type.is_pointer]
@@ -269,7 +268,3 @@ class _Kernel:
                     f"{self.where}: {name!r} is named in zeroed and in input_output_aliases; remove it from one of them"
                 )
         return [o for o, name in enumerate(outputs) if name in self.zeroed]
-
-
-def _bytes(x: Any) -> int:
-    return math.prod(x.shape) * np.dtype(x.dtype).itemsize
