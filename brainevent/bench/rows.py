@@ -13,7 +13,7 @@ from ..errors import did_you_mean
 from .record import BenchmarkRecord
 from .words import TimeUnit
 
-__all__ = ["METRICS", "Row", "Rows", "check_column", "flat_rows"]
+__all__ = ["METRICS", "Row", "Rows", "check_column", "flat_rows", "key_of"]
 
 Row = dict[str, Any]
 _KEYS = ("platform", "backend")
@@ -70,6 +70,11 @@ def check_column(where: str, name: str, known: Iterable[str], shown: Iterable[st
         raise ValueError(
             f"{where}: there is no column {name!r}{did_you_mean(name, names)}; columns: {', '.join(shown)}"
         )
+
+
+def key_of(row: Row, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return what rows with equal cells in some columns have in common."""
+    return tuple(repr(row.get(column)) for column in columns)
 
 
 def flat_rows(records: Sequence[BenchmarkRecord], *, all_columns: bool = False) -> Rows:

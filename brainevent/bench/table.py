@@ -17,7 +17,7 @@ from .. import _html
 from ..errors import did_you_mean
 from .expression import condition
 from .record import BenchmarkRecord
-from .rows import METRICS, Row, Rows, check_column, flat_rows
+from .rows import METRICS, Row, Rows, check_column, flat_rows, key_of
 
 __all__ = ["Layout", "as_html", "remarks", "table"]
 
@@ -109,8 +109,8 @@ def _flat(rows: Rows, layout: Layout) -> list[str]:
     if layout.sort_by is not None:
         body.sort(key=_sort_key([layout.sort_by]))
     if groups:
-        first = {key: i for i, key in reversed(list(enumerate(_key(row, groups) for row in body)))}
-        body.sort(key=lambda row: first[_key(row, groups)])
+        first = {key: i for i, key in reversed(list(enumerate(key_of(row, groups) for row in body)))}
+        body.sort(key=lambda row: first[key_of(row, groups)])
     best = _best(body, groups) if groups and layout.highlight_best else set()
     cells = [[_cell(rows, row, column) for column in columns] for row in body]
     return _text(rows, columns, [list(zip(cells, (id(row) in best for row in body), strict=True))])
@@ -137,10 +137,11 @@ def _compared(body: Sequence[Row], rows: Rows, compare_by: Compare, groups: Sequ
             f"{_WHERE}: compare_by={compare_by!r} is true for no row, so there is no baseline; change the condition"
         )
     same = [name for name in groups if name != "backend"]
-    times: dict[tuple[str, ...], float] = {_key(row, same): row["typical_ms"] for row in reversed(baselines)}
+    times: dict[tuple[str, ...], float] = {key_of(row, same): row["typical_ms"] for row in reversed(baselines)}
     only = baselines[0]["typical_ms"] if len(baselines) == 1 else math.nan
     return [
-        {**row, "_extra": {"speedup": _times(times.get(_key(row, same), only), row["typical_ms"], "")}} for row in body
+        {**row, "_extra": {"speedup": _times(times.get(key_of(row, same), only), row["typical_ms"], "")}}
+        for row in body
     ]
 
 
@@ -168,15 +169,16 @@ def _order(rows: Rows, layout: Layout) -> tuple[list[str], list[str]]:
 
 def _determine_label(rows: Rows, columns: Sequence[str]) -> bool:
     """Return whether rows that agree in these columns have the same label."""
-    return len({_key(row, [*columns, "label"]) for row in rows.rows}) == len({_key(row, columns) for row in rows.rows})
+    labelled = {key_of(row, [*columns, "label"]) for row in rows.rows}
+    return len(labelled) == len({key_of(row, columns) for row in rows.rows})
 
 
 def _hierarchy(rows: Rows, outer: list[str], inner: list[str], layout: Layout) -> list[str]:
     order, leaf = [*outer, *inner], inner[-1]
     body = list(rows.rows) if layout.in_order else sorted(rows.rows, key=_sort_key(order))
     if layout.in_order:
-        first = {key: i for i, key in reversed(list(enumerate(_key(row, outer) for row in body)))}
-        body.sort(key=lambda row: first[_key(row, outer)])
+        first = {key: i for i, key in reversed(list(enumerate(key_of(row, outer) for row in body)))}
+        body.sort(key=lambda row: first[key_of(row, outer)])
     columns = [*order, *(name for name in rows.columns if name in METRICS and name not in order)]
     if layout.speedup_vs is not None:
         columns.append(f"vs_{layout.speedup_vs}")
@@ -185,7 +187,7 @@ def _hierarchy(rows: Rows, outer: list[str], inner: list[str], layout: Layout) -
     cell = functools.partial(_cell, rows)
     if layout.width is not None:
         columns = narrowed(columns, order, body, cell, layout.width)
-    groups = [list(members) for _, members in itertools.groupby(body, key=lambda row: _key(row, outer))]
+    groups = [list(members) for _, members in itertools.groupby(body, key=lambda row: key_of(row, outer))]
     lines = _text(rows, columns, [_marked(rows, group, columns, outer, best) for group in groups])
     if layout.width is None or max(map(len, lines)) <= layout.width:
         return lines
@@ -218,9 +220,11 @@ def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: s
             f"{did_you_mean(str(speedup_vs), values)}; values: {', '.join(values) or 'none'}"
             f"{'; benchmark(backends=[...]) measures others, and the reference' if leaf == 'backend' else ''}"
         )
-    times = {_key(row, outer): row["typical_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
+    times = {key_of(row, outer): row["typical_ms"] for row in reversed(body) if str(row.get(leaf)) == str(speedup_vs)}
     name = f"vs_{speedup_vs}"
-    return [{**row, "_extra": {name: _times(times.get(_key(row, outer), math.nan), row["typical_ms"])}} for row in body]
+    return [
+        {**row, "_extra": {name: _times(times.get(key_of(row, outer), math.nan), row["typical_ms"])}} for row in body
+    ]
 
 
 # ---- shared ----------------------------------------------------------------------------------------------------------
@@ -228,10 +232,6 @@ def _against(body: Sequence[Row], outer: Sequence[str], leaf: str, speedup_vs: s
 
 def _as_list(columns: Columns | None) -> list[str]:
     return [] if columns is None else [columns] if isinstance(columns, str) else list(columns)
-
-
-def _key(row: Row, columns: Iterable[str]) -> tuple[str, ...]:
-    return tuple(repr(row.get(column)) for column in columns)
 
 
 def _sort_key(columns: Sequence[str]) -> Callable[[Row], Any]:
@@ -255,7 +255,7 @@ def _best(body: Iterable[Row], groups: Sequence[str]) -> set[int]:
     for row in body:
         if not row["success"] or row["mismatch"] is not None or math.isnan(row["typical_ms"]):
             continue
-        key = _key(row, groups)
+        key = key_of(row, groups)
         if key not in best or row["typical_ms"] < best[key]["typical_ms"]:
             best[key] = row
     return {id(row) for row in best.values()}

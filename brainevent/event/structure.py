@@ -9,8 +9,7 @@ of range.
 from __future__ import annotations
 
 import operator
-import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -20,6 +19,7 @@ import numpy as np
 from .. import config
 from ..errors import ShapeError
 from .debug_indices import report_indices, report_pointers
+from .remembered import Remembered
 
 __all__ = [
     "are_known",
@@ -42,7 +42,7 @@ __all__ = [
 
 _INT32 = 2**31  # the first position that an int32 does not hold
 _CHUNK = 2**24  # indices that are compared at once
-_passed: dict[Hashable, tuple[weakref.ref[Any], ...]] = {}  # the checks that arrays passed, while the arrays exist
+_passed = Remembered[bool]()  # the checks that arrays passed, with the facts
 
 
 def checked_shape(where: str, shape: Any) -> tuple[int, int]:
@@ -162,12 +162,12 @@ def check_once(
         return within
     arrays = [x for x in arguments if isinstance(x, jax.Array)]
     known = are_known(*arrays)
-    key = (check, *map(id, arrays), *facts.values())
+    about = check, *facts.values()
     if debugging and not known:
         check(where, *arguments, **facts)  # each time: an earlier check may be in a branch that does not run
-    elif key not in _passed and any(map(_known, arrays)):
+    elif not _passed.find(arrays, *about) and any(map(_known, arrays)):
         check(where, *arguments, **facts)
-        _passed[key] = tuple(weakref.ref(array, lambda _: _passed.pop(key, None)) for array in arrays)
+        _passed.keep(True, arrays, *about)
     return known
 
 

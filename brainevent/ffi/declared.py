@@ -10,7 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._compat import ShapedArray
 from ..errors import KernelArgumentError, did_you_mean
+from .call import out_aval
 from .launch import Slot
 from .launch.code import Code, Entry
 from .scalars import HALVES, number_bytes
@@ -112,11 +114,11 @@ class Arguments:
                     "convert it, or change arguments="
                 )
 
-    def scratch(self, arguments: Sequence[Argument], arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-        """Return the types of scratch memory for a call."""
-        specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
+    def scratch(self, operands: Sequence[Any], outs: Sequence[Any]) -> tuple[ShapedArray, ...]:
+        """Return the types of scratch memory for a call, which are hidden results."""
+        specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (*operands, *outs)]
         found = []
-        for argument in arguments:
+        for argument in self.for_call(len(operands), len(outs)):
             if argument.kind == "scratch":
                 value = argument.value(*specs) if callable(argument.value) else argument.value
                 if not hasattr(value, "shape") or not hasattr(value, "dtype"):
@@ -124,8 +126,8 @@ class Arguments:
                         f"{self.where}: the function for the scratch memory {argument.name!r} returned "
                         f"{type(value).__name__}; return a jax.ShapeDtypeStruct"
                     )
-                found.append(jax.ShapeDtypeStruct(value.shape, value.dtype))
-        return found
+                found.append(out_aval(f"{self.where}: scratch memory", value))
+        return tuple(found)
 
     def values(self, arguments: Sequence[Argument], numbers: Mapping[str, Any]) -> tuple[bytes, ...]:
         """Return the bytes of all parameters; those of pointers are filled in later."""

@@ -29,7 +29,7 @@ from .._compat import (
 from ..errors import RegistrationTypeError, RegistrationValueError, did_you_mean
 from .batch import Level, Levels, without_levels
 
-__all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "clash", "clash_of_call", "sharding_rule"]
+__all__ = ["REDUCTIONS", "ShardingRule", "ShardingRuleOfCall", "clash", "clash_of_call", "major", "sharding_rule"]
 
 Dims = tuple[Any, ...]  # per dimension: a factor's name, or a tuple of names
 Build = Callable[[tuple[ShapedArray, ...], Levels], Callable[..., list[Any]]]
@@ -169,7 +169,7 @@ class ShardingRule:
         cut: dict[str, tuple[str, ...]] = {}
         taken: set[str] = set()
         for dims, spec in values:
-            for factor, entry in zip(map(_major, dims), spec, strict=False):
+            for factor, entry in zip(map(major, dims), spec, strict=False):
                 axes = _axes(entry)
                 if axes and factor not in (*cut, *self.replicated) and not taken & set(axes):
                     cut[factor] = axes
@@ -316,7 +316,7 @@ def _plain(mappings: Sequence[Any]) -> tuple[Dims, ...]:
     return tuple(tuple(tuple(d) if isinstance(d, tuple) else d for d in dims) for dims in mappings)
 
 
-def _major(dim: Any) -> str:
+def major(dim: Any) -> str:
     """Return the factor by which a dimension is split."""
     return dim[0] if isinstance(dim, tuple) else dim
 
@@ -332,7 +332,7 @@ def _factors(mappings: Sequence[Dims]) -> list[str]:
 
 
 def _spec(dims: Dims, cut: dict[str, tuple[str, ...]]) -> PartitionSpec:
-    return PartitionSpec(*(cut.get(_major(d)) for d in dims))
+    return PartitionSpec(*(cut.get(major(d)) for d in dims))
 
 
 def _count(mesh: Any, axes: Sequence[str]) -> int:

@@ -287,14 +287,14 @@ def find_cuda_toolkit(memo: Path | None = None) -> CudaToolkit:
     raise NvccNotFoundError(_text("[E-NVCC] no CUDA compiler (nvcc)", failed, _INSTALL_NVCC))
 
 
-def host_compiler_candidates(memo: Path | None = None) -> list[Candidate]:
+def host_compiler_candidates() -> list[Candidate]:
     """Return every place of a C++ compiler, in the order of search, with the outcome."""
-    return list(_survey(host_places(), lambda place: _host_compiler(place, memo)))
+    return list(_survey(host_places(), lambda place: _host_compiler(place, None)))
 
 
-def cuda_candidates(memo: Path | None = None) -> list[Candidate]:
+def cuda_candidates() -> list[Candidate]:
     """Return every place of a CUDA compiler, in the order of search, with the outcome."""
-    return list(_survey(nvcc_places(), lambda place: _cuda_toolkit(place, memo)))
+    return list(_survey(nvcc_places(), lambda place: _cuda_toolkit(place, None)))
 
 
 _Failed = list[tuple[Place, probe.NoAnswerError]]

@@ -78,11 +78,6 @@ class FunctionSpec:
         return tuple(parameter for parameter in self.parameters if parameter.kind == "attr")
 
     @property
-    def has_stream(self) -> bool:
-        """Whether it takes the stream of the device."""
-        return any(parameter.kind == "stream" for parameter in self.parameters)
-
-    @property
     def tokens(self) -> tuple[str, ...]:
         """The canonical tokens, one per parameter."""
         return tuple(parameter.token for parameter in self.parameters)

@@ -39,9 +39,8 @@ def test_a_function_is_described():
     (spec,) = resolve("void f(const BE::Tensor x, BE::Tensor y, float scale, int64_t stream) {}", ["f"])
     x, y, scale = Parameter("arg", "x"), Parameter("ret", "y"), Parameter("attr", "scale", "float32")
     assert spec == FunctionSpec("f", (x, y, scale, Parameter("stream", "stream")))
-    assert (spec.operands, spec.results, spec.attributes, spec.has_stream) == ((x,), (y,), (scale,), True)
+    assert (spec.operands, spec.results, spec.attributes) == ((x,), (y,), (scale,))
     assert spec.tokens == ("arg", "ret", "attr.scale:float32", "stream")
-    assert not resolve(PLAIN, ["f"])[0].has_stream
     assert len({spec, FunctionSpec("f", spec.parameters)}) == 1  # it can be a key
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import did_you_mean
-from ..rows import METRICS, Row, Rows
+from ..rows import METRICS, Row, Rows, key_of
 from ..words import short, time_text
 from .style import WHERE
 
@@ -128,10 +128,10 @@ def speedup(y: str | None, rows: Rows, hue: str, baseline: Any) -> tuple[Quantit
             f"{WHERE}: kind='speedup' compares with {chosen!r}, and the records have no other {hue}; measure one more"
         )
     same = [other for other in rows.names if other != hue]
-    bases = {_key(row, same): _span(row, name)[0] for row in rows.rows if str(row.get(hue)) == chosen}
+    bases = {key_of(row, same): _span(row, name)[0] for row in rows.rows if str(row.get(hue)) == chosen}
 
     def of(row: Row) -> Span:
-        base = bases.get(_key(row, same), math.nan)
+        base = bases.get(key_of(row, same), math.nan)
         value, low, high = _span(row, name)
         return _over(base, value), _over(base, high), _over(base, low)
 
@@ -196,7 +196,3 @@ def _spread_words(name: str, rows: Rows) -> str:
 
 def _over(a: float, b: float) -> float:
     return a / b if b else math.nan
-
-
-def _key(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(repr(row.get(column)) for column in columns)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import did_you_mean
 from ..record import BenchmarkRecord
-from ..rows import METRICS, Row, Rows, check_column, flat_rows
+from ..rows import METRICS, Row, Rows, check_column, flat_rows, key_of
 from .quantity import axis_words, column, is_number, number_text, performance, speedup
 from .style import WHERE
 
@@ -55,10 +55,10 @@ def cases(rows: Rows, taken: Collection[str | None]) -> Cases | None:
     columns = sorted(independent(rows.rows, varying), key=lambda name: _rank(rows.rows, name))
     if len(columns) < 2 or _count(rows.rows, columns) < _count(rows.rows, (*columns, "label")):
         return None
-    keys = {_key(row, columns): row for row in rows.rows}
+    keys = {key_of(row, columns): row for row in rows.rows}
     ordered = sorted(keys, key=lambda key: [_order(keys[key].get(name)) for name in columns])
     for row in rows.rows:
-        row[CASE] = ordered.index(_key(row, columns))
+        row[CASE] = ordered.index(key_of(row, columns))
     return Cases(tuple(columns), tuple(tuple(_words(keys[key], name) for name in columns) for key in ordered))
 
 
@@ -119,12 +119,8 @@ def panels(found: Cases, columns: Sequence[str]) -> Panels:
     return Panels(tuple(across), tuple(down), tuple(names), places)
 
 
-def _key(row: Row, columns: Sequence[str]) -> tuple[str, ...]:
-    return tuple(repr(row.get(name)) for name in columns)
-
-
 def _count(rows: Sequence[Row], columns: Sequence[str]) -> int:
-    return len({_key(row, columns) for row in rows})
+    return len({key_of(row, columns) for row in rows})
 
 
 def _rank(rows: Sequence[Row], name: str) -> tuple[int, float]:

@@ -6,7 +6,6 @@ Within a row or column, elements keep their order. Under tracing the same is don
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from ...errors import ShapeError
 from ...typing import IndexLike, Shape
 from ..operands import checked_indices
+from ..remembered import Remembered
 from ..room import check_room
 from ..structure import check_compressed, check_indices, checked_shape
 
@@ -164,24 +164,18 @@ def csr_to_csc_index(
     return _turned(where, indptr, indices, checked_shape(where, shape), include_perm)
 
 
-_turned_before: dict[tuple[Any, ...], tuple[list[weakref.ref[Any]], tuple[jax.Array, ...]]] = {}
+_Turned = tuple[jax.Array, jax.Array, jax.Array]
+_turned_before = Remembered[_Turned]()
 
 
-def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return indices, pointers and places of weights cut along the other axis; concrete arrays are sorted once.
-
-    Arrays of JAX never change. A result is kept as long as its arrays exist.
-    """
+def turned_once(indptr: Any, indices: Any, shape: tuple[int, int]) -> _Turned:
+    """Return indices, pointers and places of weights cut along the other axis; concrete arrays are sorted once."""
     known = isinstance(indptr, jax.Array) and isinstance(indices, jax.Array) and _known(indptr) and _known(indices)
-    key = (id(indptr), id(indices), shape)
-    if not known or key not in _turned_before:
-        pointers, rows, places = _turned("csr_to_csc_index", indptr, indices, shape, include_perm=True)
-        if not known:
-            return rows, pointers, places
-        references = [weakref.ref(array, lambda _: _turned_before.pop(key, None)) for array in (indptr, indices)]
-        _turned_before[key] = references, (rows, pointers, places)
-    rows, pointers, places = _turned_before[key][1]
-    return rows, pointers, places
+    if known and (before := _turned_before.find((indptr, indices), shape)) is not None:
+        return before
+    pointers, rows, places = _turned("csr_to_csc_index", indptr, indices, shape, include_perm=True)
+    found = rows, pointers, places
+    return _turned_before.keep(found, (indptr, indices), shape) if known else found
 
 
 def csc_to_csr_index(

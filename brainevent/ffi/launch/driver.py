@@ -172,6 +172,7 @@ def driver() -> Driver:
         library = ctypes.CDLL(LIBRARY)
     except OSError:
         raise CUDANotInstalledError(
-            f"no CUDA driver ({LIBRARY}) is found; install the driver of your NVIDIA GPU"
+            f"no CUDA driver ({LIBRARY}) is found; install the driver of your NVIDIA GPU; "
+            "on a machine without one, pass a backend= of the CPU, or none"
         ) from None
     return Driver(library)

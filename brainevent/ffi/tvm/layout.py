@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import KernelArgumentError
 from ..arguments import canonical_outs, check_operands, checked_aliases
-from ..call import native_call, out_aval
+from ..call import native_call
 from ..declared import Argument, Arguments, slots
 from ..scalars import HALVES
 from .library import Source
@@ -31,12 +31,6 @@ class Function:
     platform: str
     arguments: Arguments
     in_graphs: bool
-
-    def scratch(self, operands: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the types of scratch memory, which are hidden results."""
-        arguments = self.arguments.for_call(len(operands), len(outs))
-        found = self.arguments.scratch(arguments, (*operands, *outs))
-        return tuple(out_aval(f"{self.where}: scratch memory", x) for x in found)
 
     def call(self, numbers: Mapping[str, Any], hidden: int, operands: Sequence[Any], results: Sequence[Any]) -> Call:
         """Lay out the call for operands and results, of which the last are scratch memory."""
@@ -85,7 +79,7 @@ def call_of(
         avals = canonical_outs(declared)
         wanted = {**function.arguments.aliases(), **(given or {})}
         aliases = checked_aliases(function.where, wanted, operands, avals)
-        hidden = function.scratch(operands, avals)
+        hidden = function.arguments.scratch(operands, avals)
         again = functools.partial(function.call, numbers, len(hidden))
         target = CallTarget(again(operands, (*avals, *hidden)), again)
         return native_call(target, operands, (*avals, *hidden), aliases, method)[: len(avals)]

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ..compare import Broken, Skipped, assert_close, during
-from ..sharding import REDUCTIONS, ShardingRule
+from ..sharding import REDUCTIONS, ShardingRule, major
 from .subject import Subject
 
 __all__ = [
@@ -211,13 +211,9 @@ def rule_of(subject: Subject) -> ShardingRule | None:
     return rule.written_out([x[0].ndim for x in subject.samples], [len(out.shape) for out in subject.out_types])
 
 
-def _major(dim: Any) -> str:
-    return dim[0] if isinstance(dim, tuple) else dim
-
-
 def factors_of_operands(rule: ShardingRule) -> list[str]:
     """Return the factors by which operands can be split."""
-    return list(dict.fromkeys(_major(dim) for dims in rule.operands for dim in dims))
+    return list(dict.fromkeys(major(dim) for dims in rule.operands for dim in dims))
 
 
 def size_of(subject: Subject, rule: ShardingRule, factor: str) -> int:
@@ -235,7 +231,7 @@ def _cut(rank: int, dims: Sequence[int]) -> PartitionSpec:
 
 
 def _cut_by(dims: Sequence[Any], factor: str) -> PartitionSpec:
-    return PartitionSpec(*(AXIS if _major(dim) == factor else None for dim in dims))
+    return PartitionSpec(*(AXIS if major(dim) == factor else None for dim in dims))
 
 
 def _local(shape: Sequence[int], spec: PartitionSpec, count: int) -> tuple[int, ...]:

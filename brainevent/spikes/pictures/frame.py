@@ -139,9 +139,9 @@ def is_alone(axes: Axes, which: str = "x") -> bool:
     return not any(other.has_data() for other in shared.get_siblings(axes))
 
 
-def label_time(axes: Axes, words: str = "time (ms)") -> None:
+def label_time(axes: Axes) -> None:
     """Name the axis of time, where no axes below share it."""
-    axes.set_xlabel(words)
+    axes.set_xlabel("time (ms)")
     place = axes.get_subplotspec()
     shared = [other for other in axes.get_shared_x_axes().get_siblings(axes) if other is not axes]
     if place is not None and shared and not place.is_last_row():
