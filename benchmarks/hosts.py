@@ -219,6 +219,25 @@ def _measured(count: int, *, gpu: bool = False, apiece: int = 1) -> dict[str, An
 def main() -> None:
     """Measure, predict, and write the file."""
     measured = [_measured(count) for count in (1, 2, 3)]
+    prediction = prediction_on_cpus(measured)
+    result = {
+        "machine": {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()},
+        "network": {"neurons": NEURONS, "synapses": NEURONS * INPUTS},
+        "measured on one machine": measured,
+        "predicted, not measured": prediction,
+    }
+    file = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-hosts-cpu.json"
+    file.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(measured, indent=1))
+    for line in prediction["steps"]:
+        print(line)
+
+
+def prediction_on_cpus(measured: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the times of a step that follow for many hosts from what was measured in one process and in two.
+
+    A step is that of one process with the longest delay, and an exchange is an all-gather of 1 kB.
+    """
     alone, two = measured[0]["run"][-1], measured[1]
     fixed = two["gather_us"][str(SIZES[0])][1] * 1e-6
     step, spikes = alone["step_us"] * 1e-6, NEURONS * alone["rate_hz"] * 1e-4
@@ -226,7 +245,7 @@ def main() -> None:
         "the network that was measured": (step, spikes),
         "100 times as many neurons": (100 * step, 100 * spikes),
     }
-    prediction = [
+    steps = [
         {
             "network": name,
             "delay": delay,
@@ -237,22 +256,7 @@ def main() -> None:
         for delay in (1, 15, 100)
         for hosts in HOSTS
     ]
-    result = {
-        "machine": {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()},
-        "network": {"neurons": NEURONS, "synapses": NEURONS * INPUTS},
-        "measured on one machine": measured,
-        "predicted, not measured": {
-            "latency_s": LATENCY,
-            "bytes_a_second": BANDWIDTH,
-            "fixed_s": fixed,
-            "steps": prediction,
-        },
-    }
-    file = RESULTS / f"{datetime.now(UTC):%Y-%m-%d}-hosts-cpu.json"
-    file.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(measured, indent=1))
-    for line in prediction:
-        print(line)
+    return {"latency_s": LATENCY, "bytes_a_second": BANDWIDTH, "fixed_s": fixed, "steps": steps}
 
 
 def main_on_gpus() -> None:

@@ -157,16 +157,16 @@ MUTANTS = (
     Mutant(
         "structure-looked-at-for-another-size",
         "event/structure.py",
-        "key = (check, *map(id, arrays), *facts.values())",
-        "key = (check, *map(id, arrays))",
+        "about = check, *facts.values()",
+        "about = (check,)",
         ("test_event_indices", *_CSR),
     ),
     Mutant(
         "structure-known-after-it-is-gone",
-        "event/structure.py",
-        "weakref.ref(array, lambda _: _passed.pop(key, None))",
+        "event/remembered.py",
+        "weakref.ref(array, lambda _: forget(key))",
         "weakref.ref(array)",
-        ("test_event_indices",),
+        ("test_event_indices", "test_remembered"),
     ),
     Mutant(
         "structure-portions-do-not-overlap",

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benchmarks of networks on several GPUs: small forms of the networks on the CPU, and what rows say."""
 
+import numpy as np
 import pytest
 
 from benchmarks import gpu_several
 from benchmarks.options import Options
-from benchmarks.probes import network_large
+from benchmarks.probes import areas_of_a_gpu, network_large
 from benchmarks.process import ProbeError
 from benchmarks.row import Failed, Row
+from examples.networks import areas
 
 
 @pytest.mark.parametrize(
@@ -26,6 +28,13 @@ def test_small_forms_run_on_the_cpu(model, scale, neurons, synapses):
     assert found["bytes"] > found["synapses"]
     assert 0.1 < found["rate"] < 30
     assert (len(found["nothing"]), len(found["rates"]), len(found["building"])) == (1, 1, 2)
+
+
+def test_some_areas_have_as_many_inputs_as_among_all():
+    every, found = areas.made(), areas_of_a_gpu.some(range(12, 20))
+    np.testing.assert_allclose(found.inputs.sum((2, 3)), every.inputs[12:20].sum((2, 3)))
+    np.testing.assert_array_equal(found.inputs[3, :, 3], every.inputs[15, :, 15])
+    assert (found.sizes * found.inputs.sum((2, 3))).sum() == pytest.approx(6.04e9, rel=0.01)
 
 
 def answered(rate=5.6, digest="a"):
