@@ -72,14 +72,7 @@ BE void number_next(const Net& net, Desk& desk, OfThread<Ahead>& ahead, u32 bloc
                 w = ahead[warp * 32].w;
             }
             const u32 head = await_looked(net, desk, post, from, tag_before(tag, HOLD - 2), v, w);
-            listed = head >> 8 == LISTED;
-            n = listed ? (u32)v : head >> 8;
-            if (head & 255) {
-                ONE_LANE_DO
-                    or_in_block(&desk.told[to & 3], head & 255);
-                LANES_END
-            }
-            if (listed) fence();
+            n = told_spikes(desk, head, v, to, listed);
         }
         const u32 taken = n < ROWS_OF_ONE ? n : ROWS_OF_ONE;
         ONE_LANE_DO

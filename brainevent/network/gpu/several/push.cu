@@ -135,6 +135,19 @@ BE u32 await_told(const Net& net, Desk& desk, const Post& post, u32 from, u64 ta
     return (u32)(v >> 32) & 0xFFFF;
 }
 
+// Return how many spikes a namesake has that are pushed in a step, from the head of its packet: whether they are listed in
+// memory, and its flags, which are noted.
+BE u32 told_spikes(Desk& desk, u32 head, u64 v, u32 t, bool& listed) {
+    listed = head >> 8 == LISTED;
+    if (head & 255) {
+        ONE_LANE_DO
+            or_in_block(&desk.told[t & 3], head & 255);
+        LANES_END
+    }
+    if (listed) fence();
+    return listed ? (u32)v : head >> 8;
+}
+
 // Queue where rows lie that are to be pushed in a step: those of the block itself, if its spikes are held, and of its
 // namesakes. Each warp awaits the packets of some. What has no room is found again when the rest is pushed.
 BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 block, u32 warp, u32 warps, u32 t, u64 tag) {
@@ -155,14 +168,7 @@ BE void queue_spikes(const Net& net, Desk& desk, OfThread<Look>& looks, u32 bloc
             }
             const u32 head = HOLD ? await_looked(net, desk, post, from, tag_before(tag, HOLD), v, w)
                                   : await_told(net, desk, post, from, tag, v, w, units);
-            listed = head >> 8 == LISTED;
-            n = listed ? (u32)v : head >> 8;
-            if (head & 255) {
-                ONE_LANE_DO
-                    or_in_block(&desk.told[t & 3], head & 255);
-                LANES_END
-            }
-            if (listed) fence();
+            n = told_spikes(desk, head, v, t, listed);
         }
         LANES_DO
             NOT_UNROLLED
