@@ -50,6 +50,16 @@ def compare(engine, pieces, wanted, inputs=None):
     return records
 
 
+def goes_on_in(state, engines, theirs):
+    """Run some more steps from a state in engines, one after the other; compare their states with those of another."""
+    for engine in engines:
+        engine.load(state)
+        engine.run(9, Wanted(), {})
+        theirs.run(9, Wanted(), {})
+        equal(engine.state, theirs.state)
+        state = engine.state
+
+
 def stop_alike(plan, engine, match, wanted=ALL):
     """Check that an engine and the interpreter raise the same error within 300 steps, and have the same state then."""
     said, engines = [], (engine, Interpreted(plan))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import test_network_in_jax as in_jax
 import test_several_gpus as several
-from beside_interpreter import as_tree, equal
+from beside_interpreter import as_tree, equal, goes_on_in
 from gpu_on_cpu import PretendDevice
 from lanes_on_cpu import LanePeer
 from ptx import ptx_of
@@ -199,13 +199,7 @@ def test_a_run_that_is_stopped_goes_on_elsewhere(monkeypatch):
     record = ours.run(500, wanted, {}, lambda: next(looks))
     assert 0 < record.steps < 500
     equal(as_tree(record), as_tree(theirs.run(record.steps, wanted, {})))
-    state = ours.state
-    for engine in (CudaEngine(plan, blocks=4, device=PretendDevice()), several_of(plan, 4, 1), ours):
-        engine.load(state)
-        engine.run(9, Wanted(), {})
-        theirs.run(9, Wanted(), {})
-        equal(engine.state, theirs.state)
-        state = engine.state
+    goes_on_in(ours.state, (CudaEngine(plan, blocks=4, device=PretendDevice()), several_of(plan, 4, 1), ours), theirs)
 
 
 def test_one_digest_for_any_number_of_gpus(tmp_path):

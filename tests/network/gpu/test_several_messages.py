@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import small_plans
 import test_network_gpu as one_gpu
-from beside_interpreter import ALL, as_tree, compare, equal
+from beside_interpreter import ALL, as_tree, compare, equal, goes_on_in
 from gpu_on_cpu import PretendDevice
 from ptx import ptx_of
 from several_on_cpu import PretendPeer, several_of
@@ -112,14 +112,7 @@ def test_a_run_that_is_stopped_goes_on_elsewhere(monkeypatch, gpus):
     record = ours.run(500, ALL, {}, lambda: next(looks))
     assert 0 < record.steps < 500
     equal(as_tree(record), as_tree(theirs.run(record.steps, ALL, {})))
-    state = ours.state
-    for engine in (CudaEngine(plan, blocks=2, device=PretendDevice()), ours):
-        engine.load(state)
-        engine.run(9, Wanted(), {})
-        theirs.load(state)
-        theirs.run(9, Wanted(), {})
-        equal(engine.state, theirs.state)
-        state = engine.state
+    goes_on_in(ours.state, (CudaEngine(plan, blocks=2, device=PretendDevice()), ours), theirs)
 
 
 def test_a_whole_network_has_one_state():

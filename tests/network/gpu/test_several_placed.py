@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 import test_several_gpus as several
-from beside_interpreter import as_tree, equal
+from beside_interpreter import as_tree, equal, goes_on_in
 from gpu_on_cpu import PretendDevice
 from ptx import ptx_of
 from several_on_cpu import PretendPeer, several_of
@@ -208,13 +208,7 @@ def test_a_run_that_is_stopped_goes_on_elsewhere(monkeypatch, messages):
     record = ours.run(500, wanted, {}, lambda: next(looks))
     assert 0 < record.steps < 500
     equal(as_tree(record), as_tree(theirs.run(record.steps, wanted, {})))
-    state = ours.state
-    for engine in (CudaEngine(plan, blocks=2, device=PretendDevice()), several_of(plan, 4, 1), ours):
-        engine.load(state)
-        engine.run(9, Wanted(), {})
-        theirs.run(9, Wanted(), {})
-        equal(engine.state, theirs.state)
-        state = engine.state
+    goes_on_in(ours.state, (CudaEngine(plan, blocks=2, device=PretendDevice()), several_of(plan, 4, 1), ours), theirs)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
