@@ -12,7 +12,8 @@ import numpy as np
 
 from ..plan.plan import Plan
 from .arrays import Arrays
-from .device import Device, Kernels, Memory, cleared, held
+from .device import Device, Memory, cleared, held
+from .kernels import Kernels
 from .partition import Partition
 from .sorter import Numbering, place_synapses
 from .spikes import SpikeRoom

@@ -23,7 +23,7 @@ from ...scalar.cuda_text import NVRTC_OPTIONS
 from ..pages import aligned
 from ..run.report import in_bytes
 
-__all__ = ["LAUNCHING", "CudaDevice", "Device", "Kernels", "Memory", "cleared", "cuda_device", "default_device"]
+__all__ = ["LAUNCHING", "CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_device"]
 __all__ += ["default_number", "gpu_name", "held", "local_device", "number_of_gpus"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
@@ -217,7 +217,7 @@ class CudaDevice:
             total = ctypes.c_size_t()
             self._library.cuDeviceTotalMem_v2(ctypes.byref(total), device)
             raise NetworkError(
-                f"build: GPU {self.number} ({self.name}) has no memory left for this program: others hold its "
+                f"build: {gpu_name(self)} has no memory left for this program: others hold its "
                 f"{in_bytes(total.value)}, and `nvidia-smi` lists them; {_OF_JAX}"
             )
         self._check(function, status)
@@ -498,25 +498,3 @@ def local_device() -> CudaDevice:
         return cuda_device(jax.local_devices(backend="gpu")[0].local_hardware_id)
     except RuntimeError:  # JAX has none
         return default_device()
-
-
-class Kernels:
-    """Kernels of a text on a device, for blocks of a number of threads; each is looked up once."""
-
-    def __init__(self, device: Device, text: str, threads: int):
-        self.device, self._text, self._threads = device, text, threads
-        self._found: dict[str, Any] = {}
-
-    def launch(self, entry: str, blocks: int, *structures: Any) -> None:
-        """Run a kernel on structures."""
-        parameters = [structure.tobytes() for structure in structures]
-        self.device.launch(self._kernel(entry), blocks, self._threads, 0, parameters, at_once=False)
-
-    def launcher(self, entry: str, blocks: int, *structures: Any) -> Callable[[], None]:
-        """Return what runs a kernel whenever it is called, with what structures have in them then."""
-        return self.device.launcher(self._kernel(entry), blocks, self._threads, 0, structures)
-
-    def _kernel(self, entry: str) -> Any:
-        if entry not in self._found:
-            self._found[entry] = self.device.kernel(self._text, entry, 0)
-        return self._found[entry]

@@ -38,7 +38,8 @@ from ..plan.plasticity import PlasticRules
 from ..plan.projections import ProjectionPlan
 from ..plan.quantum import in_quanta, largest_rounding
 from ..plan.wiring import Wiring
-from .device import Device, Kernels, Memory, cleared, held
+from .device import Device, Memory, cleared, held
+from .kernels import Kernels
 from .structs import GIVEN, RECIPE, RECIPE_OF_PARTS, ROWS, filled
 from .text import other_text
 

@@ -19,8 +19,9 @@ from ...scalar.samplers import sampler_forms
 from ..plan.loop_arguments import GAPS, PAIRS
 from ..plan.plastic import PlasticPlan
 from ..plan.plastic_drawing import HostDrawn
-from .device import Device, Kernels, Memory, cleared, held
+from .device import Device, Memory, cleared, held
 from .drawing import Drawing
+from .kernels import Kernels
 from .partition import Partition
 from .several.meeting import Gather, alone
 from .structs import GIVEN, GIVEN_HERE, KEYED, LAID, LINES, ROWS, SHORT, filled

@@ -13,8 +13,9 @@ import numpy as np
 from ..plan.drawing import Description
 from ..plan.plan import Plan, SynapsePlan
 from ..plan.projections import ProjectionPlan
-from .device import Device, Kernels, Memory, cleared, held
+from .device import Device, Memory, cleared, held
 from .drawing import Drawing, DrawnRows, needs_tables
+from .kernels import Kernels
 from .partition import Partition
 from .rows import LONG_ROW, DeviceRows, Entry, bytes_in_block, entry_of
 from .several.meeting import Gather, alone

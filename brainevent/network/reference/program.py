@@ -116,7 +116,7 @@ class Program:
 
     def _arrived(self, carry: Carry, turn: Array) -> tuple[PlasticParts, dict[Receptor, list[Array]]]:
         """Let spikes that reach plastic synapses at the axon act; return what arrives of them, by receptor."""
-        parts = replace(carry.plastic, finite=jnp.array(True))
+        parts = replace(carry.plastic, finite=carry.plastic.finite | True)  # it varies over axes as before
         arrived = {place: list[Array]() for place in self.plan.receptors()}
         for one in self._plastic:
             if one.plastic.at_axon:

@@ -126,7 +126,7 @@ class Launching:
             if waiting and first and time.monotonic() - first > STUCK:
                 raise NetworkError(
                     f"{self._where}: the kernel on {self._names[waiting[0].number]} still runs, {STUCK:g} s after "
-                    f"those on other GPUs{self._after}; a process cannot stop a kernel: then do so in a new one"
+                    f"those on other GPUs{self._after}; do so in a new process, since this one cannot stop a kernel"
                 )
             if waiting:
                 time.sleep(0 if time.monotonic() - begun < _SPINNING else _NAP)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..device import Kernels, cleared, held
+from ..device import cleared, held
+from ..kernels import Kernels
 from ..rows import LONG_ROW, DeviceRows
 from ..sorter import MOST_BLOCKS, THREADS, Measured, Sorter, may_be_padded
 from ..structs import IN_PARTS, PARTED, filled
