@@ -204,7 +204,7 @@ LAID = _struct(
 # where they begin; `widest` becomes the number of quads of the widest row.
 IN_PARTS = _struct(
     "InParts",
-    *_words("sources blocks parts delay_shift longest"),
+    *_words("sources blocks parts delay_shift delays"),
     *_pointers("const u32", "used part_of"),
     *_pointers("u64", "starts ends"),
     *_pointers("u32", "synapses widest"),

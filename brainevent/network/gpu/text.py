@@ -248,6 +248,7 @@ def other_text(
     """
     structs = {
         "rows.cu": (GIVEN_HERE if several else GIVEN, ROWS, LAID),
+        "several/on_gpu_due.cu": (),
         "several/rows_in_parts.cu": (IN_PARTS,),
         "drawn_values.cu": (DISTRIBUTION,),
         "drawing.cu": (RECIPE_OF_PARTS if parts else RECIPE,),

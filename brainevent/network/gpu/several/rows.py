@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..device import cleared, held
+from ..device import Memory, cleared, held
 from ..kernels import Kernels
 from ..rows import LONG_ROW, DeviceRows
 from ..sorter import MOST_BLOCKS, THREADS, Measured, Sorter, may_be_padded
@@ -19,7 +19,7 @@ from ..text import other_text
 __all__ = ["SorterAmongGpus"]
 
 _MOST_PADDING = 2.5  # times the bytes of compact rows
-_QUADS, _DELAY_BITS = 255, 10  # of rows of parts, at most
+_QUADS, _DELAY_BITS = 1023, 10  # of rows of parts, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,14 @@ class SorterAmongGpus(Sorter):
     @functools.cached_property
     def kernels_in_parts(self) -> Kernels:
         """The kernels of "rows_in_parts.cu"."""
-        return Kernels(self.device, other_text(["several/rows_in_parts.cu"], THREADS, self.device.words), THREADS)
+        of_lanes = [] if self.device.words else ["several/on_gpu_due.cu"]
+        text = other_text([*of_lanes, "several/rows_in_parts.cu"], THREADS, self.device.words)
+        return Kernels(self.device, text, THREADS)
+
+    @functools.cached_property
+    def widest(self) -> Memory:
+        """Where the quads of the widest row of parts are counted."""
+        return cleared(self.device, 4, "the widest row")
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -86,13 +93,13 @@ class SorterAmongGpus(Sorter):
         """Return rows that are as long for all blocks of a part; None if they do not suit all GPUs."""
         partition, device, entry = self.partition, self.device, self.entry
         starts = device.memory(8 * partition.sources * len(partition.parts), "places of rows")
-        ends, widest = device.memory(8 * partition.sources, "sizes of rows"), cleared(device, 4, "the widest row")
-        about = self._about(starts=starts.address, ends=ends.address, widest=widest.address)
+        ends = device.memory(8 * partition.sources, "sizes of rows")
+        about = self._about(starts=starts.address, ends=ends.address)
         blocks = min(-(-partition.sources // THREADS), MOST_BLOCKS)
         self.kernels_in_parts.launch("measure_in_parts", blocks, about)
         quads = ends.download(np.uint64, partition.sources)
         bases = np.cumsum(quads) - quads
-        size, most = int(quads.sum()), int(widest.download(np.uint32, 1)[0])
+        size, most = int(quads.sum()), int(self.widest.download(np.uint32, 1)[0])
         fits = entry.is_half and entry.delay_bits <= _DELAY_BITS and most <= _QUADS and size < 2**32
         if not all(self.of_all(fits)):
             return None
@@ -106,5 +113,6 @@ class SorterAmongGpus(Sorter):
         """Return what kernels that lay rows of parts out are to know."""
         assert self.parts is not None
         sizes = {"sources": self.partition.sources, "blocks": self.partition.here, "parts": len(self.partition.parts)}
-        shared = {"used": self.used.address, "part_of": self.parts.address, "delay_shift": self.entry.delay_shift}
-        return filled(IN_PARTS, longest=4 * _QUADS, **sizes, **shared, **where)
+        shared = {"used": self.used.address, "part_of": self.parts.address, "widest": self.widest.address}
+        delays = {"delay_shift": self.entry.delay_shift, "delays": 1 << self.entry.delay_bits}
+        return filled(IN_PARTS, **sizes, **delays, **shared, **where)

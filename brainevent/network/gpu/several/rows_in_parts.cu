@@ -41,13 +41,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) begin_in_parts(const InPar
     EACH_THREAD_END
 }
 
-// A warp sorts the rows of a source in all blocks of a part, each by ranks of its synapses; what is none comes last.
+// A warp sorts the rows of a source in all blocks of a part by their delays, each by counts of these; what is none comes last.
+// The longer the longest row is, the fewer warps of a block have room for one.
 extern "C" __global__ void __launch_bounds__(THREADS) sort_in_parts(const InParts of) {
-    constexpr u32 LONGEST = 1024;
-    __shared__ u32 words[THREADS / 32][LONGEST];
-    const u64 all = (u64)of.sources * of.parts, warps = (u64)gridDim.x * (THREADS / 32);
-    WARPS_DO(0, THREADS / 32)
-        for (u64 k = (u64)blockIdx.x * (THREADS / 32) + warp; k < all; k += warps) {
+    constexpr u32 WARPS = THREADS / 32, WORDS = WARPS * 1408;
+    __shared__ u32 all_words[WORDS];
+    const u32 longest = 4 * (*of.widest ? *of.widest : 1), own = longest + of.delays;
+    const u32 fit = WORDS / own, sorting = fit < WARPS ? fit : WARPS;
+    const u64 all = (u64)of.sources * of.parts, step = (u64)gridDim.x * sorting;
+    WARPS_DO(0, sorting)
+        u32* const words = all_words + warp * own;
+        u32* const places = words + longest;  // of the next synapse with each delay
+        OfLane<u32> number, ends;
+        for (u64 k = (u64)blockIdx.x * sorting + warp; k < all; k += step) {
             const u64 start = of.starts[k];
             const u32 quads = (u32)(start >> 32) & 0xFFF, n = quads * 4, part = (u32)(k % of.parts);
             if (!quads) continue;
@@ -57,21 +63,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) sort_in_parts(const InPart
             for (u32 b = 0; b < blocks; ++b) {
                 u32* const row = of.synapses + ((u64)(u32)start + (u64)b * quads) * 4;
                 LANES_DO
-                    for (u32 j = lane; j < n; j += 32) words[warp][j] = row[j];
+                    for (u32 delay = lane; delay < of.delays; delay += 32) places[delay] = 0;
                 LANES_END
                 LANES_MEET;
                 LANES_DO
-                    for (u32 j = lane; j < n; j += 32) {
-                        const u32 own = words[warp][j] - 1;
-                        u32 rank = 0;
-                        for (u32 m = 0; m < n; ++m) {
-                            const u32 other = words[warp][m] - 1;
-                            rank += other < own || (other == own && m < j);
-                        }
-                        row[rank] = own + 1;
-                        if (rank == 0 && own + 1)  // all of these differ in ~ of the least delay alone
-                            raise_for_all((u32*)(of.starts + k) + 1, quads | (0xFFF - ((own + 1) >> of.delay_shift)) << 12);
-                    }
+                    for (u32 j = lane; j < n; j += 32)
+                        if ((words[j] = row[j])) next_in_block(places + (words[j] >> of.delay_shift));
+                LANES_END
+                LANES_MEET;
+                u32 before = 0;
+                for (u32 first = 0; first < of.delays; first += 32) {
+                    LANES_DO
+                        number[lane] = first + lane < of.delays ? places[first + lane] : 0;
+                    LANES_END
+                    const u32 sum = sums_up_to(number, ends);
+                    LANES_DO
+                        if (first + lane < of.delays) places[first + lane] = before + ends[lane] - number[lane];
+                        if (number[lane] && before + ends[lane] == number[lane])  // all of these differ in ~ of the least delay alone
+                            raise_for_all((u32*)(of.starts + k) + 1, quads | (0xFFF - (first + lane)) << 12);
+                    LANES_END
+                    before += sum;
+                }
+                LANES_MEET;
+                LANES_DO
+                    for (u32 j = lane; j < n; j += 32)
+                        if (words[j]) row[next_in_block(places + (words[j] >> of.delay_shift))] = words[j];
+                    for (u32 j = before + lane; j < n; j += 32) row[j] = 0;
                 LANES_END
                 LANES_MEET;
             }
