@@ -24,7 +24,7 @@ from ..pages import aligned
 from ..run.report import in_bytes
 
 __all__ = ["LAUNCHING", "CudaDevice", "Device", "Memory", "cleared", "cuda_device", "default_device"]
-__all__ += ["default_number", "gpu_name", "held", "local_device", "number_of_gpus"]
+__all__ += ["default_number", "gpu_name", "held", "leave_running", "local_device", "number_of_gpus"]
 
 _MULTIPROCESSORS, _SHARED, _MAJOR, _MINOR = 16, 97, 75, 76  # attributes of a device
 _NON_BLOCKING = 1
@@ -40,6 +40,8 @@ Array = Any
 # freed, which may wait for all that runs: so no launch waits for what waits for it. Networks that share GPUs are
 # launched in one order.
 LAUNCHING = threading.RLock()
+_left: list[Device] = []  # those with a kernel that was left running
+_unused: list[tuple[CudaDevice, int]] = []  # memory that is freed when no such kernel runs any more
 
 
 class Memory:
@@ -167,6 +169,19 @@ class Device(Protocol):
         """Say whether all that was launched has ended; raise if a kernel failed."""
 
 
+def leave_running(device: Device) -> None:
+    """Go on without the kernel that runs on a device and does not end."""
+    with LAUNCHING:
+        _left.append(device)
+
+
+def _runs(device: Device) -> bool:
+    try:
+        return not device.is_done()
+    except KernelLoadError:  # it has failed
+        return False
+
+
 def held(device: Device, array: Array, what: str) -> Memory:
     """Return new memory with the elements of an array; raise for `what` if there is none."""
     memory = device.memory(array.nbytes, what)
@@ -283,9 +298,14 @@ class CudaDevice:
         return Memory(self, address.value, nbytes)
 
     def free(self, address: int) -> None:
-        """Give memory back."""
-        with LAUNCHING, self._current():
-            self._library.cuMemFree_v2(ctypes.c_uint64(address))
+        """Give memory back; later, while a kernel runs that was left: to free memory waits for all kernels."""
+        with LAUNCHING:
+            _unused.append((self, address))
+            _left[:] = [device for device in _left if _runs(device)]
+            while _unused and not _left:
+                device, unused = _unused.pop()
+                with device._current():
+                    device._library.cuMemFree_v2(ctypes.c_uint64(unused))
 
     def copy_in(self, address: int, array: Array) -> None:
         """Copy an array to an address, after all that was launched.

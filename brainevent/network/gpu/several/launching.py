@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from ....errors import KernelLoadError, NetworkError
-from ..device import LAUNCHING, Device
+from ..device import LAUNCHING, Device, leave_running
 
 __all__ = ["Launching", "OnGpu", "in_turn"]
 
@@ -124,6 +124,8 @@ class Launching:
                 waiting.remove(part)
                 first = first or time.monotonic()
             if waiting and first and time.monotonic() - first > STUCK:
+                for part in waiting:
+                    leave_running(part.device)
                 raise NetworkError(
                     f"{self._where}: the kernel on {self._names[waiting[0].number]} still runs, {STUCK:g} s after "
                     f"those on other GPUs{self._after}; do so in a new process, since this one cannot stop a kernel"
