@@ -94,6 +94,7 @@ static u32 bytes_as_word(u32 a, u32 b, u32 c, u32 d) {
 }
 static u32 lowest_bit(u32 x) { return __builtin_ctz(x); }
 static void or_in_block(u32* at, u32 x) { *at |= x; }
+static void put_in_block(volatile u64* at, u64 x) { *at = x; }
 template <class T> static T add_for_all(T* at, T x) { return __atomic_fetch_add(at, x, __ATOMIC_RELAXED); }
 template <class T> static void raise_for_all(T* at, T x) { if (*at < x) *at = x; }
 static void or_for_all(u64* at, u64 x) { __atomic_fetch_or(at, x, __ATOMIC_RELAXED); }

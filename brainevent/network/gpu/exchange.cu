@@ -150,7 +150,7 @@ BE void record_sent(const Net& net, Desk& desk, u32 n, u32 block, u32 t, u32 tur
 }
 
 BE void hand_over(const Net& net, Desk& desk, const ShortRows& rows, const Ring& ring, u32 block, u32 at, u32 row, u32 t) {
-    if (!DIRECT && USUALLY(at < QUEUE)) desk.queue[at] = (u64)(t + 1) << 32 | row;
+    if (!DIRECT && USUALLY(at < QUEUE)) put_in_block(desk.queue + at, (u64)(t + 1) << 32 | row);
     else deliver_alone(net, rows, ring, block, row);
 }
 
@@ -192,7 +192,7 @@ BE void hand_over_all(const Net& net, Desk& desk, const ShortRows& rows, const R
 BE void queue_rows(const Net& net, Desk& desk, u32 from, u32 at, u32 n, u32 t, u64 v, u64 w) {
     UNROLLED
     for (u32 k = 0; k < INLINE; ++k)
-        if (k < n) desk.queue[at + k] = (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k));
+        if (k < n) put_in_block(desk.queue + at + k, (u64)(t + 1) << 32 | number_of(net, from, row_of(v, w, k)));
 }
 
 // The same for what is in further units of a packet with n rows: all are asked for at once.

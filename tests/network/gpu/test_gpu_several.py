@@ -298,30 +298,33 @@ sys.path += sys.argv[3:]
 import test_several_groups as groups, test_several_placed as placed
 from beside_interpreter import equal
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import partition, shape
+from brainevent.network.gpu import partition
 from brainevent.network.gpu.device import cuda_device
 from brainevent.network.gpu.drawing import Drawing
-from brainevent.network.gpu.several import launching, part
+from brainevent.network.gpu.several import exchange, part
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.structs import PARTED
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Wanted
 
 steps, kind = int(sys.argv[1]), sys.argv[2]
-part._LONG_ROW, part._BETWEEN, network, how = 0, 1, placed.areas(), {"blocks": 2}
+part._LONG_ROW, part._BETWEEN, network, how = 0, 1, placed.areas(current=(100, 800)), {"blocks": 2}
 if kind == "messages":
-    shape._MESSAGES, shape._MESSAGE, how = True, 1, {"blocks": 3}
+    exchange._MESSAGES, exchange._MESSAGE, how = True, 1, {"blocks": 3}
     network = placed.areas(inputs=20, sizes=(90, 110, 100, 80), current=(100, 800))
 if kind == "own blocks":
-    partition._MOST_CELLS, network, how = 0, groups.network(), {"blocks": 2, "shared_bytes": groups.ROOM}
+    partition._MOST_CELLS, how = 0, {"blocks": 2, "shared_bytes": groups.ROOM}
+    network = groups.network(current=(300, 900))
 plan = build_plan(network, seed=3, measure=Drawing(cuda_device(0)))
 engine = SeveralEngine(plan, devices=[cuda_device(0).beside() for _ in range(2)], **how)
 theirs, about = NumbaEngine(build_plan(network, seed=3)), engine._parts[0]
 assert about.partition.placement is not None
 assert (about.shape.structure.message > 0) == (kind != "packets")
 assert (about.rows.layout == PARTED) == (kind == "own blocks")
-for one in (engine, theirs):
-    one.run(steps, Wanted(), {})
+names = "exc", "inh"
+engine.run(steps, Wanted(), {})
+counts = theirs.run(steps, Wanted(counts=names), {}).counts
+assert sum(int(counts[name].sum()) for name in names) > 20
 equal(engine.state, theirs.state)
 print("right")
 """
