@@ -261,7 +261,7 @@ def prediction_on_cpus(measured: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main_on_gpus() -> None:
     """Measure numbers of GPUs, predict, and write the file."""
-    from brainevent.network.gpu.device import number_of_gpus
+    from brainevent.network.gpu.cuda_device import number_of_gpus
 
     measured = []
     for count in GPU_COUNTS:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.plan.build import build_plan

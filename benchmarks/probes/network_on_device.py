@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.probes.network_described import NETWORKS, populations
-from brainevent.network.gpu.device import default_device
+from brainevent.network.gpu.cuda_device import default_device
 
 
 class Watched:

@@ -39,7 +39,7 @@ def _drawn_on_gpu(network: Any) -> Callable[[int], int]:
 
 def _built_for_gpu(network: Any) -> Callable[[int], int]:
     """Synapses are drawn, measured, and drawn again into the rows that a run reads."""
-    from brainevent.network.gpu.device import default_device
+    from brainevent.network.gpu.cuda_device import default_device
 
     built: list[Any] = []
 

@@ -159,7 +159,7 @@ def test_runs_that_record_nothing_are_counted_afterwards():
 @pytest.mark.thorough
 def test_a_device_is_watched_while_a_network_is_built(monkeypatch):
     device = PretendDevice()
-    monkeypatch.setattr("brainevent.network.gpu.device.cuda_device", lambda number: device)
+    monkeypatch.setattr("brainevent.network.gpu.cuda_device.cuda_device", lambda number: device)
     found = network_on_device.measure("cuba", 300)
     assert len(found["building"]) == 2
     assert found["compiling"] > 0

@@ -19,7 +19,8 @@ from ..run.recorded import Recorded, Wanted
 from ..state import NetworkState, copied
 from .arrays import Arrays
 from .couplings import CouplingRoom
-from .device import Device, default_device
+from .cuda_device import default_device
+from .device import Device
 from .drawing import Drawing
 from .kinds import kinds_of
 from .network import DeviceNetwork

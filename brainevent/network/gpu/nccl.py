@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import NetworkError
-from .device import LAUNCHING, CudaDevice
+from .cuda_device import CudaDevice
+from .device import LAUNCHING
 
 __all__ = ["ID_BYTES", "Communicator", "has_nccl", "new_id"]
 

@@ -21,7 +21,8 @@ from ..state import NetworkState, begun_state
 from .arrays import Arrays, Tables, falling_receptors, slots_of
 from .clocks import Clocks
 from .couplings import CouplingRoom, coupled_structure, coupling_words
-from .device import Device, Memory, default_device, held
+from .cuda_device import default_device
+from .device import Device, Memory, held
 from .kinds import Kind, extents_of, fractions_of, kinds_of
 from .partition import Partition, partition_of, threads_for
 from .plastic import Plastic

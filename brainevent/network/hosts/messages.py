@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from ...errors import NetworkError
-from ..gpu.device import CudaDevice, Device, Memory
+from ..gpu.cuda_device import CudaDevice
+from ..gpu.device import Device, Memory
 from ..gpu.nccl import ID_BYTES, Communicator, has_nccl, new_id
 from .processes import Processes
 

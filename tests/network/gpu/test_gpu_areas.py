@@ -8,7 +8,7 @@ from several_on_cpu import several_of
 from test_network_grouped import joined
 
 import brainevent as be
-from brainevent.network.gpu.device import cuda_device, number_of_gpus
+from brainevent.network.gpu.cuda_device import cuda_device, number_of_gpus
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Wanted

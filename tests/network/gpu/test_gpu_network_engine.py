@@ -21,7 +21,7 @@ from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.description.values import normal
 from brainevent.network.gpu import partition, program, spikes
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.structs import COMPACT, PADDED, PUSHED, SHORT
 from brainevent.network.interpreted import Interpreted

@@ -8,7 +8,7 @@ import test_network_pairs as described
 from laid_rows import rows_of
 
 import brainevent as be
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.plan.build import build_plan
 

@@ -10,7 +10,7 @@ from test_gpu_several import devices_of
 from brainevent.errors import NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.several import part

@@ -27,7 +27,7 @@ from benchmarks.probes.network_plastic import network as of_pairs
 from brainevent.errors import KernelLoadError, NetworkError
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
-from brainevent.network.gpu.device import cuda_device, number_of_gpus
+from brainevent.network.gpu.cuda_device import cuda_device, number_of_gpus
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.several import exchange, launching, part
@@ -265,7 +265,7 @@ sys.path += sys.argv[3:]
 import small_plans, test_network_gpu as one_gpu, test_several_gpus as pretended
 from beside_interpreter import equal
 from brainevent.network.gpu import partition
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.run.recorded import Wanted
@@ -299,7 +299,7 @@ import test_several_groups as groups, test_several_placed as placed
 from beside_interpreter import equal
 from brainevent.network.cpu.engine import NumbaEngine
 from brainevent.network.gpu import partition
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 from brainevent.network.gpu.drawing import Drawing
 from brainevent.network.gpu.several import exchange, part
 from brainevent.network.gpu.several.engine import SeveralEngine
@@ -340,7 +340,7 @@ def test_the_exchange_of_placed_parts_is_clean(tmp_path, tool, steps, kind):
 HOLDING = """
 import ctypes, sys
 import jax, numpy as np
-from brainevent.network.gpu.device import cuda_device
+from brainevent.network.gpu.cuda_device import cuda_device
 
 number, left = map(int, sys.argv[1:])
 gpu = cuda_device(number)

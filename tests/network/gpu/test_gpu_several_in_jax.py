@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import brainevent as be
 from brainevent.errors import NetworkError
-from brainevent.network.gpu.device import CudaDevice, number_of_gpus
+from brainevent.network.gpu.cuda_device import CudaDevice, number_of_gpus
 from brainevent.network.state import copied
 
 pytestmark = [

@@ -35,7 +35,7 @@ from training_on_cpu import PretendGpu
 from brainevent.errors import NetworkError
 from brainevent.network import engines
 from brainevent.network.cpu.engine import NumbaEngine
-from brainevent.network.gpu import device, partition, structs
+from brainevent.network.gpu import cuda_device, partition, structs
 from brainevent.network.gpu.device import held
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.gpu.partition import Partition
@@ -477,7 +477,7 @@ def test_the_backend_that_is_chosen(monkeypatch, platform, capabilities, dtype, 
 
 
 def test_texts_are_compiled_once_and_meanwhile(monkeypatch):
-    gpu, texts = device.CudaDevice.__new__(device.CudaDevice), []
+    gpu, texts = cuda_device.CudaDevice.__new__(cuda_device.CudaDevice), []
     gpu._binaries, gpu._compiling, gpu.capability = {}, {}, "9.0"
 
     def compiled(where, unit, architectures):
@@ -487,7 +487,7 @@ def test_texts_are_compiled_once_and_meanwhile(monkeypatch):
             raise ValueError("it is wrong")
         return types.SimpleNamespace(binary=unit.text.encode())
 
-    monkeypatch.setattr(device, "compiled", compiled)
+    monkeypatch.setattr(cuda_device, "compiled", compiled)
     gpu.prepare({"a": "text a", "b": "text b", "c": "wrong"})
     while len(texts) < 3:
         time.sleep(0.001)
@@ -515,9 +515,9 @@ def test_the_gpu_is_that_of_jax(monkeypatch, chosen, number):
     if isinstance(chosen, tuple):
         chosen = types.SimpleNamespace(platform=chosen[0], local_hardware_id=chosen[1])
     monkeypatch.setattr(
-        device, "jax", types.SimpleNamespace(config=types.SimpleNamespace(values={"jax_default_device": chosen}))
+        cuda_device, "jax", types.SimpleNamespace(config=types.SimpleNamespace(values={"jax_default_device": chosen}))
     )
-    assert device.default_number() == number
+    assert cuda_device.default_number() == number
 
 
 def test_clocks_say_where_the_time_of_a_step_goes():

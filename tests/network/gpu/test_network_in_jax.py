@@ -21,7 +21,7 @@ from test_network_drawing import both
 import brainevent as be
 from brainevent.errors import KernelArgumentError, NetworkError, ShapeError, UnknownNameError
 from brainevent.network.gpu import partition, program
-from brainevent.network.gpu.device import CudaDevice
+from brainevent.network.gpu.cuda_device import CudaDevice
 from brainevent.network.gpu.engine import CudaEngine
 from brainevent.network.interpreted import Interpreted
 from brainevent.network.plan.plan import PopulationPlan

@@ -227,7 +227,7 @@ def test_memory_is_bounded(monkeypatch):
 
 def test_synapses_that_the_device_draws(monkeypatch):
     device = DeviceInJax(8)
-    monkeypatch.setattr("brainevent.network.gpu.device.cuda_device", lambda _: device)
+    monkeypatch.setattr("brainevent.network.gpu.cuda_device.cuda_device", lambda _: device)
     law = be.connect.prob(0.2, weight=be.uniform(5.0, 8.0))
     sim = replaced.network(exc=1.5, inh=-1.5, both=law).build(seed=3, backend="cuda", blocks=2)
     assert len(sim.engine.plan.synapses.held) < len(sim.engine.plan.synapses)

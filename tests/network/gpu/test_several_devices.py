@@ -10,8 +10,8 @@ from several_on_cpu import PretendPeer
 import brainevent as be
 from brainevent.errors import KernelLoadError, NetworkError
 from brainevent.network import engines
-from brainevent.network.gpu import device as of_gpu
-from brainevent.network.gpu.device import CudaDevice
+from brainevent.network.gpu import cuda_device as of_gpu
+from brainevent.network.gpu.cuda_device import CudaDevice
 from brainevent.network.gpu.several import devices
 
 PASS = r'pass a number of GPUs, a list such as \[0, 1\], or "all"'
@@ -209,10 +209,12 @@ class Library:
     """A driver of a GPU of 80 GB, in which some functions fail, by name."""
 
     def __init__(self, free, **failing):
-        self.free, self.failing = free, failing
+        self.free, self.failing, self.freed = free, failing, []
 
     def __getattr__(self, name):
         def call(*arguments):
+            if name == "cuMemFree_v2":
+                self.freed.append(arguments[0].value)
             if name == "cuDeviceGetName":
                 arguments[0].value = b"NVIDIA H100"
             if name == "cuDeviceTotalMem_v2":
@@ -265,3 +267,20 @@ def test_other_programs_that_hold_most_of_a_gpu(library):
         gpu.launch(1, 1, 32, 0, [], at_once=True)
     with pytest.raises(KernelLoadError, match=r"^network on a GPU: cuStreamQuery: ERROR 700$"):
         gpu.is_done()
+
+
+def test_memory_is_freed_when_no_kernel_runs_that_was_left(library):
+    """To free memory waits for all kernels, also those that do not end."""
+    found = Library(0)
+    library(found)
+    first, second = (CudaDevice(number) for number in range(2))
+    first.free(16)
+    assert found.freed == [16]
+    found.failing = {"cuStreamQuery": 600}  # it runs
+    of_gpu.leave_running(second)
+    first.free(32)
+    second.free(48)
+    assert found.freed == [16]
+    found.failing = {"cuStreamQuery": 700}  # it has failed
+    first.free(64)
+    assert sorted(found.freed) == [16, 32, 48, 64]

@@ -4,7 +4,7 @@
 import pytest
 from among_hosts import between
 
-from brainevent.network.gpu.device import number_of_gpus
+from brainevent.network.gpu.cuda_device import number_of_gpus
 
 pytestmark = pytest.mark.gpu
 pytest.importorskip("cuda.bindings.nvrtc")

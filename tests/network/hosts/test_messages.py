@@ -7,7 +7,7 @@ import pytest
 from joined_threads import JoinedThread
 
 from brainevent.errors import NetworkError
-from brainevent.network.gpu.device import CudaDevice
+from brainevent.network.gpu.cuda_device import CudaDevice
 from brainevent.network.gpu.several.meeting import together
 from brainevent.network.hosts import messages
 

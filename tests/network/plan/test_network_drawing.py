@@ -165,7 +165,7 @@ def test_a_part_of_the_microcircuit(scale):
 def network(monkeypatch):
     """Return a network that fires; the GPU of this process is a pretend one."""
     device = PretendDevice()
-    monkeypatch.setattr("brainevent.network.gpu.device.cuda_device", lambda _: device)
+    monkeypatch.setattr("brainevent.network.gpu.cuda_device.cuda_device", lambda _: device)
     params = {"decay": 0.9, "drive": uniform(0, 2), "threshold": 8.0}
     a, b = (Population(name, 40, leaky, {"v": uniform(0, 8), "pause": 0}, params) for name in "ab")
     drawn = connect.prob(0.2, weight=normal(0.3, 0.1), self_connections=False)

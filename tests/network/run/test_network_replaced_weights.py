@@ -195,7 +195,7 @@ def test_what_is_on_its_way_keeps_its_value(backend, threads, weight):
 def test_laws_in_finer_quanta_are_drawn_as_before(monkeypatch):
     """Also where a device draws them: each weight has more quanta, not other digits."""
     device = PretendDevice(8)
-    monkeypatch.setattr("brainevent.network.gpu.device.cuda_device", lambda _: device)
+    monkeypatch.setattr("brainevent.network.gpu.cuda_device.cuda_device", lambda _: device)
     sims = [
         network(exc=1.5, inh=-1.5, both=be.connect.prob(0.2, weight=be.uniform(5.0, 8.0))).build(
             seed=3, backend=backend, threads=1

@@ -10,7 +10,8 @@ import jax
 
 from ....errors import KernelLoadError, NetworkError
 from ...description.checks import is_integer
-from ..device import CudaDevice, cuda_device, gpu_name, local_device, number_of_gpus
+from ..cuda_device import CudaDevice, cuda_device, local_device, number_of_gpus
+from ..device import gpu_name
 
 __all__ = ["MOST_GPUS", "chosen_devices", "devices_of_process"]
 

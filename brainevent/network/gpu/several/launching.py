@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from ....errors import KernelLoadError, NetworkError
-from ..device import LAUNCHING, Device, leave_running
+from ..cuda_device import leave_running
+from ..device import LAUNCHING, Device
 
 __all__ = ["Launching", "OnGpu", "in_turn"]
 
