@@ -19,8 +19,8 @@ PAGE = Path(__file__).with_suffix(".md")
 FOLDER = Path(__file__).parent / "_static" / "speed"
 RESULTS = {
     "gpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
-    "large": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
-    "steps": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_engine-gpu.json",
+    "large": "2026-11-28-nvidia-h200-gpu_engine-gpu.json",
+    "steps": "2026-11-28-nvidia-h200-gpu_engine-gpu.json",
     "start": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_microcircuit-gpu.json",
     "energy": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_energy-gpu.json",
     "onegpu": "2026-11-25-nvidia-h100-80gb-hbm3-gpu_flywire-gpu.json",
@@ -108,7 +108,7 @@ def _of_energy(result: Result) -> list[str]:
 
 def _of_steps(result: Result) -> list[str]:
     lines = [
-        "| Cycles on an H100 | update neurons | send spikes | wait for all blocks | deliver | a step | microseconds |",
+        "| Cycles on an H200 | update neurons | send spikes | wait for all blocks | deliver | a step | microseconds |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for title, marks in pictures.marks_of(result).items():

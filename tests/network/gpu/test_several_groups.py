@@ -103,21 +103,26 @@ def test_populations_that_are_not_in_all_areas():
     alike(engine, one, (1, 70), spikes_of(one))
 
 
-def test_few_neurons_that_have_most_synapses():
-    """Rows of over 400 quads beside short ones: the longest ones leave room for few warps where rows are sorted."""
+@pytest.mark.parametrize(("inputs", "quads"), [(15, 400), (35, 930), (40, None)])
+def test_few_neurons_that_have_most_synapses(inputs, quads):
+    """Long rows beside short ones: the longest ones leave room for few warps where rows are sorted, or are too long."""
     which = np.repeat(np.arange(4), 1100)
     exc = be.models.lif_delta("exc", which.size, current=be.uniform(150, 420), at={"area": which})
     few = be.models.lif_delta("few", 40, current=be.uniform(300, 420), at={"area": np.repeat(np.arange(4), 10)})
     own, links = np.eye(4, dtype=int), []
-    for source, target, inputs, weight in ((exc, exc, 20, 0.15), (exc, few, 20, 0.15), (few, exc, 15, -0.2)):
-        for table, delay in ((inputs * own, be.uniform(0.1, 2.0)), (1 - own, be.uniform(0.5, 3.0))):
+    for source, target, number, weight in ((exc, exc, 20, 0.15), (exc, few, 20, 0.15), (few, exc, inputs, -0.2)):
+        for table, delay in ((number * own, be.uniform(0.1, 2.0)), (1 - own, be.uniform(0.5, 3.0))):
             how = be.connect.in_degree(table, by="area", weight=weight)
             name = f"{source.name}->{target.name} {table.max()}"
             links.append(be.Projection(source, target, how, into="syn", delay=delay, name=name))
     one = be.Network([exc, few], links, dt=0.1)
-    engine = in_groups(drawn(one))
-    starts = engine._parts[0].rows.starts.download(np.uint64, 2 * engine._parts[0].partition.sources)
-    assert (((starts >> np.uint64(32)) & 0xFFF) > 400).sum() > 10
+    if quads is None:
+        engine = several_of(drawn(one), 2, 2, shared_bytes=ROOM)
+        assert engine._parts[0].rows.layout != PARTED
+    else:
+        engine = in_groups(drawn(one))
+        starts = engine._parts[0].rows.starts.download(np.uint64, 2 * engine._parts[0].partition.sources)
+        assert (((starts >> np.uint64(32)) & 0xFFF) > quads).sum() > 10
     record = alike(engine, one, (1, 60), spikes_of(one))
     assert record["spikes"]["few"][0].size > 5
 
