@@ -46,6 +46,22 @@ def leave_running(device: Device) -> None:
         _left.append(device)
 
 
+def _free_unused() -> None:
+    """Free memory that is not used any more, unless a kernel runs that was left.
+
+    Garbage that is collected meanwhile comes here, too.
+    """
+    with LAUNCHING:
+        _left[:] = [device for device in tuple(_left) if _runs(device)]
+        while not _left:
+            try:
+                device, address = _unused.pop()
+            except IndexError:
+                return
+            with device._current():
+                device._library.cuMemFree_v2(ctypes.c_uint64(address))
+
+
 def _runs(device: Device) -> bool:
     try:
         return not device.is_done()
@@ -146,6 +162,8 @@ class CudaDevice:
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory."""
+        if _unused:
+            _free_unused()
         address = ctypes.c_uint64()
         with self._current():
             status = self._library.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(max(nbytes, 16)))
@@ -156,13 +174,8 @@ class CudaDevice:
 
     def free(self, address: int) -> None:
         """Give memory back; later, while a kernel runs that was left: to free memory waits for all kernels."""
-        with LAUNCHING:
-            _unused.append((self, address))
-            _left[:] = [device for device in _left if _runs(device)]
-            while _unused and not _left:
-                device, unused = _unused.pop()
-                with device._current():
-                    device._library.cuMemFree_v2(ctypes.c_uint64(unused))
+        _unused.append((self, address))
+        _free_unused()
 
     def copy_in(self, address: int, array: Array) -> None:
         """Copy an array to an address, after all that was launched.

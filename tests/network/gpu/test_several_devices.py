@@ -284,3 +284,18 @@ def test_memory_is_freed_when_no_kernel_runs_that_was_left(library):
     found.failing = {"cuStreamQuery": 700}  # it has failed
     first.free(64)
     assert sorted(found.freed) == [16, 32, 48, 64]
+
+
+def test_memory_that_was_kept_is_there_for_what_comes_next(library):
+    """When the kernel that was left has ended, nothing else need be freed first."""
+    found = Library(0, cuStreamQuery=600)
+    library(found)
+    gpu = CudaDevice(0)
+    of_gpu.leave_running(gpu)
+    gpu.free(16)
+    early = gpu.memory(1000, "states")
+    assert found.freed == []
+    found.failing = {}
+    late = gpu.memory(1000, "states")
+    assert found.freed == [16]
+    del early, late
