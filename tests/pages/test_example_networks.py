@@ -505,9 +505,11 @@ def test_the_table_of_several_gpus_is_what_was_measured():
         for line in page.splitlines()
         if re.match(r"\|.*(m|b)illion", line)
     ]
-    rows = json.loads(networks.SEVERAL.read_text())["rows"]
+    found = json.loads(networks.SEVERAL.read_text())
     times = [[float(cell) if cell else None for cell in row] for row in shown]
-    assert times == [[row["us"].get(gpus) for gpus in "124"] for row in rows]
+    areas = "32 areas, 4.13 million neurons, 24.2 billion synapses, {} GPUs"
+    of_areas = [None, *(found[areas.format(count)][0]["us"] for count in ("two", "four"))]
+    assert times == [*([row["us"].get(gpus) for gpus in "124"] for row in found["rows"]), of_areas]
 
 
 def test_tables_of_several_hosts_are_what_was_measured_and_predicted():

@@ -25,7 +25,7 @@ from brainevent.network.gpu.several import part
 from brainevent.network.gpu.several import rows as several_rows
 from brainevent.network.gpu.several.engine import SeveralEngine
 from brainevent.network.gpu.several.placement import grouped, placement_for
-from brainevent.network.gpu.structs import PADDED, PARTED
+from brainevent.network.gpu.structs import COMPACT, PADDED, PARTED
 from brainevent.network.gpu.text import step_text
 from brainevent.network.plan.build import build_plan
 from brainevent.network.run.recorded import Sample, Wanted
@@ -269,12 +269,13 @@ def test_rows_are_sorted_and_as_long_for_all_blocks_of_an_area():
         assert seen > 100
 
 
-def test_areas_with_rows_that_are_too_long(monkeypatch):
-    """They have blocks of their own, and padded rows."""
-    monkeypatch.setattr(several_rows, "_QUADS", 8)
+@pytest.mark.parametrize(("limit", "value", "layout"), [("_QUADS", 8, PADDED), ("_MOST_PADDING", 0.5, COMPACT)])
+def test_areas_with_rows_that_are_too_long(monkeypatch, limit, value, layout):
+    """They have blocks of their own, and other rows; so it is if rows as long for all blocks would have many gaps."""
+    monkeypatch.setattr(several_rows, limit, value)
     one = network()
     engine = several_of(drawn(one), 2, 2, shared_bytes=ROOM)
-    assert engine._parts[0].rows.layout == PADDED
+    assert engine._parts[0].rows.layout == layout
     assert structure_of(engine).groups == 2
     alike(engine, one, (1, 60), spikes_of(one))
 

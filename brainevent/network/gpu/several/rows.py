@@ -101,7 +101,9 @@ class SorterAmongGpus(Sorter):
         bases = np.cumsum(quads) - quads
         size, most = int(quads.sum()), int(self.widest.download(np.uint32, 1)[0])
         fits = entry.is_half and entry.delay_bits <= _DELAY_BITS and most <= _QUADS and size < 2**32
-        if not all(self.of_all(fits)):
+        sizes = self.of_all(size if fits else None)
+        compact = 16 * found.quads + 4 * partition.sources * partition.blocks
+        if None in sizes or 16 * sum(sizes) > _MOST_PADDING * compact:
             return None
         ends.upload(bases)
         self.kernels_in_parts.launch("begin_in_parts", blocks, about)
