@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from examples.networks.areas import NAMES, SPEED, Areas, network
-from examples.networks.report import show
+from examples.networks.report import above_zero, show
 
 PAIRS = ("target_area", "target", "source_area", "source")
 
@@ -137,8 +137,8 @@ def read(folder):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scale", type=float, default=0.005)
-    parser.add_argument("--ms", type=float, default=1000)
+    parser.add_argument("--scale", type=above_zero(float), default=0.005)
+    parser.add_argument("--ms", type=above_zero(float), default=1000)
     given = parser.parse_args()
     try:
         areas_ = read(given.folder)

@@ -57,15 +57,28 @@ def show(
     return rates
 
 
+def above_zero(kind: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return what reads a number of a kind from the command line, and refuses others than those above 0."""
+
+    def read(text: str) -> Any:
+        number = kind(text)
+        if not 0 < number < float("inf"):
+            raise ValueError
+        return number
+
+    read.__name__ = f"{kind.__name__} above 0"  # argparse says: invalid float above 0 value: '-1'
+    return read
+
+
 def main(name: str, network: Callable[..., be.Network], **options: float | Sequence[str]) -> None:
     """Run a network with options from the command line; each is a number, or one of a list of choices."""
     parser = argparse.ArgumentParser(description=f"Run the network {name}, and draw its spikes")
-    parser.add_argument("--ms", type=float, default=1000, help="how many milliseconds")
+    parser.add_argument("--ms", type=above_zero(float), default=1000, help="how many milliseconds")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="a file to draw: SVG, PNG or PDF")
     for option, values in options.items():
         if isinstance(values, (int, float)):
-            parser.add_argument(f"--{option}", type=type(values), default=values)
+            parser.add_argument(f"--{option}", type=above_zero(type(values)), default=values)
         else:
             parser.add_argument(f"--{option}", choices=values, default=values[0])
     given = parser.parse_args()

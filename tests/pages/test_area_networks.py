@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from programs import ROOT, program_environment
 
-from examples.networks import area_tables, areas
+from examples.networks import area_tables, areas, report
 
 SCALE = 0.002
 
@@ -270,3 +270,11 @@ def test_missing_files_are_named(tmp_path, few):
         (tmp_path / f"{name}.csv").unlink()
     with pytest.raises(ValueError, match="it has none"):
         area_tables.read(tmp_path)
+
+
+@pytest.mark.parametrize("number", ["-1", "0", "nan", "inf", "some"])
+def test_numbers_that_are_not_above_0_are_refused(monkeypatch, capsys, number):
+    monkeypatch.setattr("sys.argv", ["areas", "--scale", number])
+    with pytest.raises(SystemExit):
+        report.main("areas", areas.network, scale=0.005)
+    assert f"argument --scale: invalid float above 0 value: '{number}'" in capsys.readouterr().err
