@@ -147,6 +147,27 @@ MUTANTS = (
         ("test_several_groups",),
     ),
     Mutant(
+        "rows-of-groups-are-as-they-were-drawn",
+        "network/gpu/several/rows_in_parts.cu",
+        "if (words[j]) row[next_in_block(places + (words[j] >> of.delay_shift))] = words[j];",
+        "row[j] = words[j];",
+        ("test_several_groups",),
+    ),
+    Mutant(
+        "rows-of-groups-with-any-gaps",
+        "network/gpu/several/rows.py",
+        "if None in sizes or 16 * sum(sizes) > _MOST_PADDING * compact:",
+        "if None in sizes:",
+        ("test_several_groups",),
+    ),
+    Mutant(
+        "memory-is-freed-while-a-kernel-does-not-end",
+        "network/gpu/cuda_device.py",
+        "while not _left_running:",
+        "while True:",
+        ("test_several_devices",),
+    ),
+    Mutant(
         "rows-are-listed-for-a-step-too-late",
         "network/gpu/several/due.cu",
         "ring_step(row.since + delay - 1, ring.slots), k = next_in_block",
