@@ -58,7 +58,7 @@ def show(
 
 
 def above_zero(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return what reads a number of a kind from the command line, and refuses others than those above 0."""
+    """Return a function that reads a number, such as an int, from the command line, and refuses those not above 0."""
 
     def read(text: str) -> Any:
         number = kind(text)

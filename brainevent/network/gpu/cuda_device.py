@@ -36,26 +36,26 @@ _OF_JAX = (
 )
 Array = Any
 
-_left: list[Device] = []  # those with a kernel that was left running
-_unused: list[tuple[CudaDevice, int]] = []  # memory that is freed when no such kernel runs any more
+_left_running: list[Device] = []  # those with a kernel that does not end
+_to_free: list[tuple[CudaDevice, int]] = []  # addresses that are not used any more: freed when no such kernel runs
 
 
 def leave_running(device: Device) -> None:
     """Go on without the kernel that runs on a device and does not end."""
     with LAUNCHING:
-        _left.append(device)
+        _left_running.append(device)
 
 
 def _free_unused() -> None:
-    """Free memory that is not used any more, unless a kernel runs that was left.
+    """Free memory that is not used any more, unless a kernel runs that does not end.
 
-    Garbage that is collected meanwhile comes here, too.
+    Python may collect garbage meanwhile, which comes here, too.
     """
     with LAUNCHING:
-        _left[:] = [device for device in tuple(_left) if _runs(device)]
-        while not _left:
+        _left_running[:] = [device for device in tuple(_left_running) if _runs(device)]
+        while not _left_running:
             try:
-                device, address = _unused.pop()
+                device, address = _to_free.pop()
             except IndexError:
                 return
             with device._current():
@@ -162,7 +162,7 @@ class CudaDevice:
 
     def memory(self, nbytes: int, what: str) -> Memory:
         """Return new memory."""
-        if _unused:
+        if _to_free:
             _free_unused()
         address = ctypes.c_uint64()
         with self._current():
@@ -173,8 +173,8 @@ class CudaDevice:
         return Memory(self, address.value, nbytes)
 
     def free(self, address: int) -> None:
-        """Give memory back; later, while a kernel runs that was left: to free memory waits for all kernels."""
-        _unused.append((self, address))
+        """Give memory back when kernels that do not end have ended: CUDA waits for all kernels when it frees memory."""
+        _to_free.append((self, address))
         _free_unused()
 
     def copy_in(self, address: int, array: Array) -> None:
